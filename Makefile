@@ -1,0 +1,71 @@
+# The first of these that exists and is Python 3.11 or later makes .venv; `make PYTHON=... setup` to choose.
+PYTHON ?= python3.11 python3
+
+BIN := .venv/bin
+# Extra arguments, e.g. `make test ARGS="-m 'not slow' tests/test_chain.py"`.
+ARGS ?=
+
+# As variables rather than options, the pins also hold for the packages that build the wheel
+# (pip before 25.3 reads the first there, later ones the second).
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Never install anywhere but into .venv, whatever state it is in.
+export PIP_REQUIRE_VIRTUALENV := 1
+# pyright: run the copy inside the package, never fetch another one or look for it.
+export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# mkdocs-material: no advertisement for its successor in every build.
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup test lint bench docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+
+demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/demo
+	$(BIN)/lapwing learn FourRoom --out runs/demo --overwrite
+	@echo "The pictures:"
+	@find runs/demo -name '*.png' | sort | sed 's/^/  /'
+
+setup: .venv/.dev ## make .venv with the package, the development tools and the docs tools
+
+test: .venv/.dev ## run the tests and the doctests
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: .venv/.dev ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: .venv/.dev ## measure speed, memory and quality against their targets
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: .venv/.dev ## build the site into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove .venv, the site and the caches (runs/ stays)
+	rm -rf .venv site dist build .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say what .venv holds; pip runs again only when the requirements change.
+.venv/.core: pyproject.toml constraints.txt
+	@echo "setting up .venv (about a minute, first time only)"
+	@if ! { test -f .venv/pyvenv.cfg && $(BIN)/python -m pip --version; } >/dev/null 2>&1; then \
+	    for candidate in $(PYTHON); do \
+	        if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	            exec $$candidate -m venv --clear .venv; \
+	        fi; \
+	    done; \
+	    echo "lapwing needs Python 3.11 or later; none of these is: $(PYTHON)." \
+	        "Name one: make PYTHON=/path/to/python" >&2; \
+	    exit 1; \
+	fi
+	@$(BIN)/python -m pip install -qq --editable .
+	@touch $@
+
+.venv/.dev: .venv/.core
+	@echo "adding the development tools to .venv (about a minute, first time only)"
+	@$(BIN)/python -m pip install -qq --editable '.[dev,docs]'
+	@touch $@

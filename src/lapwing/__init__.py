@@ -1,0 +1,59 @@
+"""lapwing: Laplacian state representations from reinforcement-learning experience.
+
+The names below are imported when they are first used, so that `import lapwing` is quick. Importing lapwing
+registers its environments with Gymnasium.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from lapwing._version import __version__
+from lapwing.envs import register_environments
+
+if TYPE_CHECKING:
+    from lapwing.evaluation import evaluate
+    from lapwing.experience import Experience, collect, load_experience
+    from lapwing.mazes import Maze, parse_maze, read_maze
+    from lapwing.representation import Representation
+    from lapwing.targets import open_target
+    from lapwing.workflow import learn, load
+
+_HOMES = {
+    "Experience": "experience",
+    "Maze": "mazes",
+    "Representation": "representation",
+    "collect": "experience",
+    "evaluate": "evaluation",
+    "learn": "workflow",
+    "load": "workflow",
+    "load_experience": "experience",
+    "open_target": "targets",
+    "parse_maze": "mazes",
+    "read_maze": "mazes",
+}
+__all__ = [
+    "Experience",
+    "Maze",
+    "Representation",
+    "__version__",
+    "collect",
+    "evaluate",
+    "learn",
+    "load",
+    "load_experience",
+    "open_target",
+    "parse_maze",
+    "read_maze",
+]
+
+register_environments()
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lapwing' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"lapwing.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,288 @@
+"""φ as a network: one observation in, one embedding out; `jax.vmap` stands outside.
+
+Each encoder has two stages. `features(observation)` is fixed: it scales, and perhaps expands, what is
+seen. `network(features)` is what learns. Over a table of states the features are computed once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from scipy.spatial import cKDTree
+
+from lapwing.errors import ConfigError
+from lapwing.settings import EncoderName
+
+
+class Linear(eqx.Module):
+    """A linear map of the one-hot vector of an index: one row of weights a state (the paper, index)."""
+
+    weight: Float[Array, "states d"]
+
+    def __init__(self, n_states: int, dim: int, *, key: PRNGKeyArray):
+        """Rows of independent normal numbers with E‖φ‖² = 1."""
+        self.weight = jax.random.normal(key, (n_states, dim)) / np.sqrt(dim)
+
+    def features(self, observation):
+        """The index itself."""
+        return observation
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The row of the index."""
+        return self.weight[features]
+
+
+class MLP(eqx.Module):
+    """Fully connected layers with relu between them (the paper, position)."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    shift: Float[Array, " k"]
+    scale: Float[Array, " k"]
+
+    def __init__(
+        self, shift: np.ndarray, scale: np.ndarray, hidden: Sequence[int], dim: int, *, key: PRNGKeyArray
+    ):
+        """Layers from the input through `hidden` to `dim`; inputs become (x - shift) / scale."""
+        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
+        self.layers = _layers([len(shift), *hidden, dim], key=key)
+
+    def features(self, observation) -> Float[Array, " k"]:
+        """The standardised vector."""
+        return _standardised(self, observation)
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The layers."""
+        return _through(self.layers, features)
+
+
+class FourierMLP(eqx.Module):
+    """An MLP on random Fourier features, which lets it bend within a cell's width."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    shift: Float[Array, " k"]
+    scale: Float[Array, " k"]
+    directions: Float[Array, "f k"]
+
+    def __init__(
+        self,
+        shift: np.ndarray,
+        scale: np.ndarray,
+        hidden: Sequence[int],
+        dim: int,
+        *,
+        bandwidth: float,
+        n_features: int = 128,
+        key: PRNGKeyArray,
+    ):
+        """`n_features` directions with standard deviation `bandwidth`, each giving a sine and a cosine."""
+        direction_key, layer_key = jax.random.split(key)
+        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
+        self.directions = bandwidth * jax.random.normal(direction_key, (n_features, len(shift)))
+        self.layers = _layers([2 * n_features, *hidden, dim], key=layer_key)
+
+    def features(self, observation) -> Float[Array, " 2f"]:
+        """Sines and cosines of the standardised vector along the directions."""
+        angles = jax.lax.stop_gradient(self.directions) @ _standardised(self, observation)
+        return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)])
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The layers."""
+        return _through(self.layers, features)
+
+
+class ConvNet(eqx.Module):
+    """Three convolutions of 16 channels, kernels 4, strides 2, 2, 1, then linear (the paper, image).
+
+    With SAME padding, so that it takes images of any size. A convolution is written as shifted, strided
+    slices and one matrix product: on a CPU, XLA's own is several times slower inside a loop.
+    """
+
+    convolutions: tuple[eqx.nn.Linear, ...]
+    output: eqx.nn.Linear
+    strides: tuple[int, ...] = eqx.field(static=True)
+
+    KERNEL = 4
+
+    def __init__(
+        self, shape: tuple[int, ...], dim: int, *, channels: int = 16, strides=(2, 2, 1), key: PRNGKeyArray
+    ):
+        """For images of `shape` (height, width, channels)."""
+        *keys, output_key = jax.random.split(key, len(strides) + 1)
+        height, width, depth = shape
+        convolutions = []
+        for stride, layer_key in zip(strides, keys, strict=True):
+            convolutions.append(eqx.nn.Linear(self.KERNEL**2 * depth, channels, key=layer_key))
+            height, width, depth = -(-height // stride), -(-width // stride), channels
+        self.convolutions, self.strides = tuple(convolutions), tuple(strides)
+        self.output = eqx.nn.Linear(height * width * depth, dim, key=output_key)
+
+    def features(self, observation) -> Float[Array, "height width channels"]:
+        """Bytes become numbers in [0, 1]."""
+        pixels = jnp.asarray(observation)
+        return pixels / 255.0 if pixels.dtype == jnp.uint8 else pixels
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The convolutions, then the linear layer."""
+        image = features
+        for layer, stride in zip(self.convolutions, self.strides, strict=True):
+            patches = _patches(image, self.KERNEL, stride)
+            image = jax.nn.relu(patches @ layer.weight.T + layer.bias)
+        return self.output(image.reshape(-1))
+
+
+Encoder = Linear | MLP | FourierMLP | ConvNet
+
+
+def embed(encoder: Encoder, observation) -> Float[Array, " d"]:
+    """φ of one observation."""
+    return encoder.network(encoder.features(observation))
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """What must be known to build an encoder of the right shape."""
+
+    name: EncoderName
+    shape: tuple[int, ...]
+    """The shape of one observation; () for an index."""
+    dim: int
+    n_states: int | None = None
+    """How many indices there are, for `linear`."""
+    hidden: tuple[int, ...] = ()
+    n_features: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuse an encoder that cannot take such observations."""
+        if len(self.shape) != _AXES[self.name]:
+            fitting = [name for name, axes in _AXES.items() if axes == len(self.shape)]
+            remedy = f"use --encoder {' or '.join(fitting)}" if fitting else "flatten them to vectors"
+            raise ConfigError(
+                f"encoder {self.name} does not take observations of shape {self.shape}; {remedy}"
+            )
+
+
+_AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
+
+
+def init_encoder(
+    spec: EncoderSpec, shift: np.ndarray, scale: np.ndarray, bandwidth: float, *, key: PRNGKeyArray
+) -> Encoder:
+    """An untrained encoder; `shift`, `scale` and `bandwidth` are for those that take vectors."""
+    if spec.name == "linear":
+        return Linear(spec.n_states or 0, spec.dim, key=key)
+    if spec.name == "conv":
+        return ConvNet(spec.shape, spec.dim, key=key)
+    if spec.name == "mlp":
+        return MLP(shift, scale, spec.hidden, spec.dim, key=key)
+    return FourierMLP(
+        shift, scale, spec.hidden, spec.dim, bandwidth=bandwidth, n_features=spec.n_features, key=key
+    )
+
+
+def fit_encoder(
+    spec: EncoderSpec,
+    observations: np.ndarray,
+    *,
+    standardise: bool,
+    bandwidth: float | None,
+    key: PRNGKeyArray,
+) -> Encoder:
+    """An untrained encoder for observations like these.
+
+    Args:
+        spec: which encoder.
+        observations: some of them, or all.
+        standardise: whether vectors are brought to mean 0 and standard deviation 1 first.
+        bandwidth: standard deviation of the Fourier directions; None chooses it from the observations.
+        key: a typed random key.
+    """
+    if _AXES[spec.name] != 1:
+        return init_encoder(spec, np.zeros(0), np.ones(0), 1.0, key=key)
+    shift, scale = _standardisation(observations, standardise)
+    if bandwidth is None and spec.name == "fourier":
+        bandwidth = fourier_bandwidth((observations - shift) / scale)
+    return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
+
+
+def encoder_skeleton(spec: EncoderSpec) -> Encoder:
+    """The encoder with shapes in place of numbers, to be filled from a file."""
+    size = np.zeros(spec.shape[0] if _AXES[spec.name] == 1 else 0, np.float32)
+    return eqx.filter_eval_shape(
+        lambda key: init_encoder(spec, size, size, 1.0, key=key), jax.random.key(0)
+    )
+
+
+def default_encoder(shape: tuple[int, ...]) -> EncoderName:
+    """The encoder for observations of that shape, if none is asked for."""
+    for name, axes in _AXES.items():
+        if axes == len(shape):
+            return name
+    raise ConfigError(
+        f"observations of shape {shape} cannot be embedded; "
+        "flatten them to vectors or make them images (height, width, channels)"
+    )
+
+
+def fourier_bandwidth(points: np.ndarray) -> float:
+    """0.8 over the median distance between nearest neighbours: half of it blurs walls, twice over-fits."""
+    distinct = np.unique(points, axis=0)
+    if len(distinct) < 2:
+        return 1.0
+    distances, _ = cKDTree(distinct).query(distinct, k=2)
+    return float(0.8 / np.median(distances[:, 1]))
+
+
+def _standardisation(observations: np.ndarray, standardise: bool) -> tuple[np.ndarray, np.ndarray]:
+    if not standardise:
+        width = observations.shape[1]
+        return np.zeros(width, np.float32), np.ones(width, np.float32)
+    deviation = observations.std(axis=0)
+    scale = np.where(deviation > 1e-6 * deviation.max(initial=0), deviation, 1.0)
+    return observations.mean(axis=0).astype(np.float32), scale.astype(np.float32)
+
+
+def _standardised(encoder: MLP | FourierMLP, observation) -> Float[Array, " k"]:
+    shift, scale = jax.lax.stop_gradient((encoder.shift, encoder.scale))
+    return (observation - shift) / scale
+
+
+def _layers(sizes: Sequence[int], *, key: PRNGKeyArray) -> tuple[eqx.nn.Linear, ...]:
+    keys = jax.random.split(key, len(sizes) - 1)
+    return tuple(
+        eqx.nn.Linear(size, following, key=layer_key)
+        for size, following, layer_key in zip(sizes[:-1], sizes[1:], keys, strict=True)
+    )
+
+
+def _through(layers: Sequence[eqx.nn.Linear], values):
+    for layer in layers[:-1]:
+        values = jax.nn.relu(layer(values))
+    return layers[-1](values)
+
+
+def _patches(image: Float[Array, "h w c"], kernel: int, stride: int) -> Float[Array, "y x k"]:
+    """Each output pixel's kernel x kernel neighbourhood in a row, with SAME padding."""
+    height, width, _ = image.shape
+    rows, columns = -(-height // stride), -(-width // stride)
+    pad_rows = max((rows - 1) * stride + kernel - height, 0)
+    pad_columns = max((columns - 1) * stride + kernel - width, 0)
+    padded = jnp.pad(
+        image,
+        (
+            (pad_rows // 2, pad_rows - pad_rows // 2),
+            (pad_columns // 2, pad_columns - pad_columns // 2),
+            (0, 0),
+        ),
+    )
+    slices = [
+        padded[row : row + rows * stride : stride, column : column + columns * stride : stride][
+            :rows, :columns
+        ]
+        for row in range(kernel)
+        for column in range(kernel)
+    ]
+    return jnp.concatenate(slices, axis=-1)

@@ -1,0 +1,49 @@
+"""What can go wrong. Each message names the thing, its value and the remedy, in one sentence."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class LapwingError(Exception):
+    """Every mistake that lapwing expects; the command line prints it and exits with 2."""
+
+
+class ConfigError(LapwingError, ValueError):
+    """A setting, a target or an option that cannot be used as given."""
+
+
+class MazeError(ConfigError):
+    """A text maze that cannot be walked."""
+
+
+class DatasetError(LapwingError, ValueError):
+    """Experience that cannot be learned from: shapes, types, NaN, or too short."""
+
+
+class CheckpointError(LapwingError):
+    """A saved file that is damaged, incomplete, or of another version."""
+
+
+class StorageError(LapwingError, OSError):
+    """A folder or disk that cannot be read or written."""
+
+
+class NonFiniteError(LapwingError, ArithmeticError):
+    """Learning produced NaN or infinity; the message names the step."""
+
+
+class LapwingWarning(UserWarning):
+    """Something the result should be read with, though it could be computed."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or all of them if none is near.
+
+    Example:
+        >>> nearest("FourRom", ["OneRoom", "FourRoom"])
+        'did you mean FourRoom?'
+    """
+    names = list(known)
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1)
+    return f"did you mean {folded[close[0]]}?" if close else f"known: {', '.join(names)}"

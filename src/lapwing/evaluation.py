@@ -1,0 +1,190 @@
+"""How good a representation is, against the exact spectrum of a chain.
+
+Every measure takes the chain that is held to be true and functions as columns over its states. Functions
+that share an eigenvalue form one eigenspace: any basis of it is as good as another.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lapwing.chain import Chain
+from lapwing.envs.gridworld import GridWorld
+from lapwing.representation import Filter, Representation
+from lapwing.targets import Target
+
+RANK_TOLERANCE = 1e-6
+SAME_EIGENVALUE = 1e-7
+FIRST_EIGENFUNCTIONS = 11
+"""`cosine_mean` is over this many, as later papers report it."""
+
+
+class Spectrum(NamedTuple):
+    """Exact eigenvalues and eigenfunctions, to the end of the eigenspace that the last one is in."""
+
+    chain: Chain
+    eigenvalues: np.ndarray
+    functions: np.ndarray
+
+
+def exact_spectrum(chain: Chain, dim: int, *, margin: int = 8) -> Spectrum:
+    """At least `dim` exact eigenpairs, and the rest of the last eigenspace (up to `margin` more)."""
+    visited = int(np.sum(chain.rho > 0))
+    values, functions = chain.eigenpairs(min(dim + margin, visited))
+    end = int(np.searchsorted(values, values[min(dim, len(values)) - 1] + SAME_EIGENVALUE))
+    return Spectrum(chain, values[:end], functions[:, :end])
+
+
+def orthonormal_basis(chain: Chain, functions: np.ndarray) -> np.ndarray:
+    """The principal orthonormal basis of the columns, by SVD of diag(√ρ)Φ; as many as independent."""
+    root = np.sqrt(chain.rho)[:, None]
+    left, sizes, _ = np.linalg.svd(root * functions, full_matrices=False)
+    rank = int(np.sum(sizes > RANK_TOLERANCE * sizes.max(initial=0)))
+    return np.divide(left[:, :rank], root, out=np.zeros_like(left[:, :rank]), where=root > 0)
+
+
+def objective_gap(spectrum: Spectrum, functions: np.ndarray, dim: int) -> float:
+    """The paper's metric: G of the orthonormalised functions, above the smallest possible G.
+
+    Where fewer than `dim` functions are independent (r < d), the expectation over a random completion:
+    G_r + (tr L - G_r)(d - r)/(S - r).
+    """
+    basis = orthonormal_basis(spectrum.chain, functions)[:, :dim]
+    missing = dim - basis.shape[1]
+    objective = spectrum.chain.objective(basis)
+    if missing:
+        states = int(np.sum(spectrum.chain.rho > 0))
+        rest = (spectrum.chain.trace() - objective) / (states - basis.shape[1])
+        objective += rest * missing
+    return objective - float(spectrum.eigenvalues[:dim].sum())
+
+
+def random_gap(spectrum: Spectrum, dim: int) -> float:
+    """The expected gap of a random orthonormal basis."""
+    return objective_gap(spectrum, np.zeros((spectrum.chain.n_states, 1)), dim)
+
+
+def cosine_similarities(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
+    """For each function in turn, the length of its projection on the eigenspace that its index is in."""
+    rho = spectrum.chain.rho
+    sizes = np.sqrt(rho @ functions**2)
+    overlaps = (spectrum.functions.T @ (rho[:, None] * functions)) / np.where(sizes > 0, sizes, 1.0)
+    count = min(functions.shape[1], len(spectrum.eigenvalues))
+    near = np.abs(spectrum.eigenvalues[:, None] - spectrum.eigenvalues[None, :count])
+    same = near <= SAME_EIGENVALUE
+    return np.sqrt(np.sum(np.where(same, overlaps[:, :count] ** 2, 0.0), axis=0))
+
+
+def principal_angles(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
+    """The angles, in radians, between the span of the functions and the exact eigenspaces."""
+    rho = spectrum.chain.rho[:, None]
+    basis = orthonormal_basis(spectrum.chain, functions)
+    cosines = np.linalg.svd(basis.T @ (rho * spectrum.functions), compute_uv=False)
+    return np.arccos(np.clip(cosines[: basis.shape[1]], -1.0, 1.0))
+
+
+def orthonormality_error(chain: Chain, functions: np.ndarray) -> float:
+    """‖E_ρ[f fᵀ] - I‖, root mean square over the functions."""
+    moment = functions.T @ (chain.rho[:, None] * functions)
+    return float(np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment)))
+
+
+def eigenvalue_error(eigenvalues: np.ndarray, exact: np.ndarray) -> float:
+    """The mean relative error, the zero of the constant left out."""
+    count = min(len(eigenvalues), len(exact))
+    wanted = exact[1:count]
+    return float(np.mean(np.abs(eigenvalues[1:count] - wanted) / wanted)) if count > 1 else 0.0
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's correlation, ties sharing their mean rank.
+
+    Example:
+        >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
+        0.5
+    """
+    a, b = _ranks(first), _ranks(second)
+    spread = np.sqrt(np.sum((a - a.mean()) ** 2) * np.sum((b - b.mean()) ** 2))
+    return float(np.sum((a - a.mean()) * (b - b.mean())) / spread) if spread > 0 else 0.0
+
+
+def distance_correlation(world: GridWorld, embedded: np.ndarray, goals: np.ndarray) -> float:
+    """Rank correlation of embedding distance with the fewest steps to a goal, mean over `goals`."""
+    correlations = [
+        rank_correlation(
+            np.linalg.norm(embedded - embedded[goal], axis=1), world.steps_to(int(goal))
+        )
+        for goal in goals
+    ]
+    return float(np.mean(correlations))
+
+
+def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
+    """Every measure that `target` has a truth for; the others are None."""
+    measures: dict[str, Any] = dict.fromkeys(
+        ("operator", "gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_floor")
+        + ("eigenvalues_exact", "eigenvalue_error", "principal_angle", "orthonormality_error")
+        + ("distance_correlation",)
+    )
+    measures["eigenvalues"] = representation.eigenvalues.tolist()
+    if target.states is not None:
+        chain = target.truth() or target.one_step
+        spectrum = exact_spectrum(chain, representation.dim)
+        functions = representation.eigenfunctions(target.states).astype(np.float64)
+        measures |= _spectral_measures(spectrum, representation, functions)
+        measures |= _floors(spectrum, target, representation.dim)
+    if target.world is not None:
+        measures["distance_correlation"] = _distance_correlations(representation, target)
+    return measures
+
+
+def _spectral_measures(
+    spectrum: Spectrum, representation: Representation, functions: np.ndarray
+) -> dict[str, Any]:
+    chain, dim = spectrum.chain, representation.dim
+    cosines = cosine_similarities(spectrum, functions)
+    return {
+        "operator": chain.name,
+        "gap": objective_gap(spectrum, functions, dim),
+        "gap_random": random_gap(spectrum, dim),
+        "rank": orthonormal_basis(chain, functions).shape[1],
+        "cosine": cosines.tolist(),
+        "cosine_mean": float(np.mean(cosines[:FIRST_EIGENFUNCTIONS])),
+        "eigenvalues_exact": spectrum.eigenvalues[:dim].tolist(),
+        "eigenvalue_error": eigenvalue_error(representation.eigenvalues, spectrum.eigenvalues),
+        "principal_angle": float(principal_angles(spectrum, functions).max()),
+        "orthonormality_error": orthonormality_error(chain, functions),
+    }
+
+
+def _floors(spectrum: Spectrum, target: Target, dim: int) -> dict[str, float]:
+    """What the data allows: the exact eigenvectors of what is learned from, against the truth."""
+    visited = int(np.sum(target.one_step.rho > 0))
+    _, functions = target.one_step.eigenpairs(min(dim, visited))
+    cosines = cosine_similarities(spectrum, functions)
+    return {
+        "gap_floor": objective_gap(spectrum, functions, dim),
+        "cosine_floor": float(np.mean(cosines[:FIRST_EIGENFUNCTIONS])),
+    }
+
+
+def _distance_correlations(representation: Representation, target: Target) -> dict[str, float]:
+    """For each spectral filter; to the maze's goal, or in the mean to a hundred cells."""
+    world = target.world
+    assert world is not None
+    goals = np.unique(np.linspace(0, world.n_states - 1, 100).astype(int))
+    if world.goal_state is not None:
+        goals = np.array([world.goal_state])
+    filters: tuple[Filter, ...] = ("soft", "unit", "commute", "heat")
+    if not representation.rotated or representation.dim < 2:
+        filters = ("soft",)
+    return {
+        name: distance_correlation(world, representation.embed(target.states, name), goals)
+        for name in filters
+    }
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[inverse]

@@ -1,0 +1,330 @@
+"""Experience: what an agent saw, episode by episode, checked before anything is learned from it.
+
+All observations stand in one array, episode after episode; `lengths` says how many belong to each. Where
+the states can be enumerated, the array holds their ids and `table` one observation a state. No pair of
+states is ever taken across the end of an episode.
+"""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from lapwing.envs.gridworld import GridWorld, Observation, random_walks
+from lapwing.errors import DatasetError
+from lapwing.storage import write_bytes
+
+Policy = Callable[[Any], Any]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Experience:
+    """Validated episodes.
+
+    Args:
+        observations: all observations, episode after episode: vectors (n, k), images (n, h, w, c) of bytes,
+            or, with a `table`, integer ids (n,). Integer ids without a table stand for themselves.
+        lengths: how many observations each episode has; at least two, for a transition needs both ends.
+        table: the observation of each id, if the states are enumerated.
+
+    Example:
+        >>> Experience(np.zeros((5, 2)), [2, 3]).n_transitions
+        3
+    """
+
+    observations: np.ndarray
+    lengths: np.ndarray
+    table: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        """Check everything once, so that nothing else has to."""
+        lengths = _checked_lengths(self.lengths)
+        observations, table = _checked_observations(self.observations, self.table)
+        if lengths.sum() != len(observations):
+            raise DatasetError(
+                f"lengths add up to {lengths.sum()}, but there are {len(observations)} observations"
+            )
+        object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "observations", observations)
+        object.__setattr__(self, "table", table)
+        _check_finite("table" if table is not None else "observations", self)
+
+    @classmethod
+    def from_episodes(cls, episodes: Iterable[np.ndarray]) -> "Experience":
+        """Episodes given as one array of observations each.
+
+        Example:
+            >>> Experience.from_episodes([np.zeros((4, 2)), np.ones((3, 2))]).n_episodes
+            2
+        """
+        arrays = [np.asarray(episode) for episode in episodes]
+        if not arrays:
+            raise DatasetError("there are no episodes; give at least one of two observations")
+        for number, array in enumerate(arrays):
+            if array.shape[1:] != arrays[0].shape[1:]:
+                raise DatasetError(
+                    f"episode {number} has observations of shape {array.shape[1:]}, "
+                    f"episode 0 of {arrays[0].shape[1:]}; give all the same shape"
+                )
+        return cls(np.concatenate(arrays), np.array([len(array) for array in arrays]))
+
+    @property
+    def n_episodes(self) -> int:
+        """How many episodes there are."""
+        return len(self.lengths)
+
+    @property
+    def n_transitions(self) -> int:
+        """How many one-step transitions there are."""
+        return len(self.observations) - self.n_episodes
+
+    @property
+    def n_states(self) -> int | None:
+        """How many states can be enumerated, or None where they cannot."""
+        return None if self.table is None else len(self.table)
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of one observation; () for an id that stands for itself."""
+        seen = self.observations if self.table is None else self.table
+        return seen.shape[1:]
+
+    @cached_property
+    def horizons(self) -> np.ndarray:
+        """How many steps follow each observation within its episode."""
+        ends = np.repeat(np.cumsum(self.lengths), self.lengths)
+        return ends - 1 - np.arange(len(self.observations))
+
+    def observe(self, positions: np.ndarray) -> np.ndarray:
+        """The observations at these places of the array."""
+        chosen = self.observations[positions]
+        return chosen if self.table is None else self.table[chosen]
+
+    def tabulated(self, limit: int = 5_000) -> "Experience":
+        """The same experience with enumerated states, where no more than `limit` differ; else itself."""
+        if self.table is not None:
+            return self
+        flat = self.observations.reshape(len(self.observations), -1)
+        if len(np.unique(flat[: 4 * limit], axis=0)) > limit:
+            return self
+        _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        if len(first) > limit:
+            return self
+        return Experience(ids.reshape(-1).astype(np.int32), self.lengths, self.observations[first])
+
+    def sha256(self) -> str:
+        """A digest of the content."""
+        digest = hashlib.sha256()
+        for array in (self.observations, self.lengths, self.table):
+            if array is not None:
+                digest.update(f"{array.dtype}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write an .npz file with the arrays `observations`, `lengths` and, if there is one, `table`."""
+        arrays = {"observations": _smallest_integers(self.observations), "lengths": self.lengths}
+        if self.table is not None:
+            arrays["table"] = self.table
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        write_bytes(Path(path), buffer.getvalue())
+
+
+def load_experience(path: str | Path) -> Experience:
+    """Read an .npz file as `Experience.save` writes it; pickled content is refused, never run."""
+    path = Path(path)
+    if not path.is_file():
+        raise DatasetError(f"no data file {path}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise DatasetError(f"{path} is not an .npz file; save it with numpy.savez")
+            missing = {"observations", "lengths"} - set(file.files)
+            if missing:
+                raise DatasetError(
+                    f"{path} has no array {sorted(missing)[0]!r}; it holds {', '.join(file.files)}"
+                )
+            arrays = {k: file[k] for k in ("observations", "lengths", "table") if k in file.files}
+    except DatasetError:
+        raise
+    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+        if "allow_pickle" in str(error) or "Object arrays" in str(error):
+            raise DatasetError(
+                f"{path} holds pickled Python objects, which lapwing never loads; "
+                "save plain numeric arrays"
+            ) from error
+        raise DatasetError(f"{path} is damaged or not an .npz file ({error})") from error
+    try:
+        return Experience(**arrays)
+    except DatasetError as error:
+        raise DatasetError(f"{path}: {error}") from error
+
+
+def collect_walks(
+    world: GridWorld,
+    observation: Observation,
+    transitions: int,
+    *,
+    episode_length: int = 50,
+    policy: np.ndarray | None = None,
+    key: PRNGKeyArray,
+) -> Experience:
+    """Walk through a gridworld's tables: episodes from uniform starts, the last one perhaps shorter.
+
+    Args:
+        world: the finite MDP.
+        observation: what the representation will see.
+        transitions: how many moves in all.
+        episode_length: moves in an episode.
+        policy: probabilities of the actions in each state; None is uniform.
+        key: a typed random key.
+    """
+    episode_length = min(episode_length, transitions)
+    episodes = -(-transitions // episode_length)
+    walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
+    states = walk(
+        jnp.asarray(world.next_state),
+        None if policy is None else jnp.asarray(policy),
+        episodes=episodes,
+        length=episode_length,
+        key=key,
+    )
+    lengths = np.full(episodes, episode_length + 1)
+    surplus = episodes * episode_length - transitions
+    lengths[-1] -= surplus
+    kept = np.asarray(states).reshape(-1)[: lengths.sum()]
+    return Experience(kept, lengths, world.observations(observation))
+
+
+def collect(
+    env: gymnasium.Env,
+    transitions: int,
+    *,
+    policy: Policy | None = None,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Experience:
+    """Step a Gymnasium environment until `transitions` have been seen.
+
+    Args:
+        env: any environment whose observations are vectors, images or discrete.
+        transitions: how many steps in all.
+        policy: maps an observation to an action; None draws from the action space.
+        seed: for the environment and its action space.
+        on_progress: called now and then with (done, all).
+    """
+    space = env.observation_space
+    if not isinstance(space, gymnasium.spaces.Box | gymnasium.spaces.Discrete):
+        raise DatasetError(
+            f"observations of type {type(space).__name__} cannot be embedded; "
+            "wrap the environment so that it gives a Box or Discrete observation"
+        )
+    env.action_space.seed(seed)
+    seen: list[Any] = []
+    lengths: list[int] = []
+    observation, _ = env.reset(seed=seed)
+    seen.append(observation)
+    begin = 0
+    for step in range(1, transitions + 1):
+        action = env.action_space.sample() if policy is None else policy(observation)
+        observation, _, terminated, truncated, _ = env.step(action)
+        seen.append(observation)
+        if terminated or truncated or step == transitions:
+            lengths.append(len(seen) - begin)
+            begin = len(seen)
+            if step < transitions:
+                observation, _ = env.reset()
+                seen.append(observation)
+        if on_progress and step % 1_000 == 0:
+            on_progress(step, transitions)
+    observations = np.array(seen)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        ids = (observations - space.start).astype(np.int32)
+        return Experience(ids, np.array(lengths), np.arange(space.n, dtype=np.int32))
+    return Experience(observations, np.array(lengths))
+
+
+def _checked_lengths(lengths) -> np.ndarray:
+    array = np.asarray(lengths)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise DatasetError(
+            f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}"
+        )
+    if len(array) == 0:
+        raise DatasetError("there are no episodes; give at least one of two observations")
+    if array.min() < 2:
+        short = int(np.argmax(array < 2))
+        raise DatasetError(
+            f"episode {short} has {array[short]} observations; an episode needs at least 2, "
+            "the two ends of one transition: leave it out"
+        )
+    return array.astype(np.int64)
+
+
+def _checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray | None]:
+    array = np.asarray(observations)
+    if table is not None or (array.ndim == 1 and np.issubdtype(array.dtype, np.integer)):
+        return _checked_ids(array, table)
+    if array.ndim < 2:
+        raise DatasetError(
+            f"observations of shape {array.shape} have no features; "
+            "give vectors (n, k), images (n, height, width, channels) or integer ids (n,)"
+        )
+    return _learnable("observations", array), None
+
+
+def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
+    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+        raise DatasetError(
+            f"with a table, observations must be integer ids (n,), not {ids.dtype} of {ids.shape}"
+        )
+    if len(ids) and ids.min() < 0:
+        raise DatasetError(f"observations hold the id {ids.min()}; ids count from 0")
+    rows = np.arange(ids.max(initial=-1) + 1, dtype=np.int32) if table is None else np.asarray(table)
+    if len(ids) and ids.max() >= len(rows):
+        raise DatasetError(
+            f"observations hold the id {ids.max()}, but the table has {len(rows)} rows"
+        )
+    if rows.ndim == 1 and not np.array_equal(rows, np.arange(len(rows))):
+        raise DatasetError("a table of numbers must be 0, 1, 2, …; make it (states, 1) for scalars")
+    return ids.astype(np.int32), rows if rows.ndim == 1 else _learnable("table", rows)
+
+
+def _learnable(name: str, array: np.ndarray) -> np.ndarray:
+    """Bytes stay bytes (images); other numbers become float32."""
+    if array.dtype == np.uint8 and array.ndim == 4:
+        return array
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32, copy=False)
+
+
+def _check_finite(name: str, experience: Experience) -> None:
+    array = experience.observations if experience.table is None else experience.table
+    if not np.issubdtype(array.dtype, np.floating) or np.isfinite(array).all():
+        return
+    bad = int(np.argmin(np.isfinite(array).reshape(len(array), -1).all(axis=1)))
+    if experience.table is not None:
+        raise DatasetError(f"{name} holds NaN or infinity at state {bad}; mend or drop it")
+    episode = int(np.searchsorted(np.cumsum(experience.lengths), bad, side="right"))
+    step = bad - int(experience.lengths[:episode].sum())
+    raise DatasetError(
+        f"{name} hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
+    )
+
+
+def _smallest_integers(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.min_scalar_type(array.max())) if array.dtype == np.int32 else array

@@ -1,0 +1,275 @@
+"""The training loop: compiled chunks of Adam steps on the graph drawing loss, with checkpoints between them.
+
+Every random number of step t comes from `fold_in(key, t)`, so the same seed gives the same bits whatever the
+chunks, and after any interruption.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from lapwing import objectives
+from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
+from lapwing.errors import NonFiniteError
+from lapwing.sampling import PairSampler, pair_sampler, sample_pairs, sample_states
+from lapwing.settings import ResolvedSettings
+from lapwing.targets import Target
+
+CHUNKS = 100
+OnChunk = Callable[[int, int, dict[str, float]], None]
+
+
+class TrainState(NamedTuple):
+    """All that changes from step to step."""
+
+    encoder: Encoder
+    optimiser: optax.OptState
+
+
+class Checkpoints(Protocol):
+    """Where the state between chunks is kept; `runs.RunFolder` is one."""
+
+    def restore(self, like: TrainState) -> tuple[TrainState, int, float] | None:
+        """The last whole state, its step and the seconds learned so far."""
+        ...
+
+    def keep(self, state: TrainState, step: int, seconds: float, *, last: bool) -> None:
+        """Offer a state to be kept."""
+        ...
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Keep one row of metrics."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained encoder and what its training took."""
+
+    encoder: Encoder
+    spec: EncoderSpec
+    learn_seconds: float
+    compile_seconds: float
+
+
+def train(
+    target: Target,
+    settings: ResolvedSettings,
+    *,
+    checkpoints: Checkpoints | None = None,
+    on_chunk: OnChunk | None = None,
+) -> Trained:
+    """Learn φ from `target`; `settings` have been through `resolving.resolve`.
+
+    Args:
+        target: what to learn from.
+        settings: with no value left open.
+        checkpoints: where to keep the state between chunks, and to go on from.
+        on_chunk: called after each chunk with (step, steps, metrics).
+    """
+    key = jax.random.key(settings.seed)
+    spec = encoder_spec(target, settings)
+    encoder = untrained_encoder(target, settings)
+    optimiser = make_optimiser(settings)
+    state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)))
+    restored = checkpoints.restore(state) if checkpoints else None
+    state, step, seconds = restored or (state, 0, 0.0)
+
+    loss = make_loss(target, settings, encoder)
+    began = time.perf_counter()
+    run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), state)
+    measure = _make_measure(target, settings)
+    compile_seconds = time.perf_counter() - began
+
+    chunk = max(1, settings.steps // CHUNKS)
+    while step < settings.steps:
+        end = min(step + chunk, settings.steps)
+        began = time.perf_counter()
+        state, sums, bad_step = jax.block_until_ready(run_chunk(state, step, end))
+        elapsed = time.perf_counter() - began
+        if bad_step >= 0:
+            raise NonFiniteError(
+                f"the loss is not finite at step {int(bad_step)}; "
+                "lower --learning-rate or --beta, or look for outliers in the data"
+            )
+        seconds += elapsed
+        row = {name: float(value) / (end - step) for name, value in sums.items()}
+        row |= measure(state.encoder)
+        row |= {"step": end, "steps_per_second": (end - step) / elapsed, "seconds": seconds}
+        step = end
+        if checkpoints:
+            checkpoints.record(row)
+            checkpoints.keep(state, step, seconds, last=step == settings.steps)
+        if on_chunk:
+            on_chunk(step, settings.steps, row)
+    return Trained(state.encoder, spec, seconds, compile_seconds)
+
+
+def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
+    """The encoder that the settings ask for."""
+    return EncoderSpec(
+        name=settings.encoder,
+        shape=target.observation_shape,
+        dim=settings.dim + settings.oversample,
+        n_states=target.n_states if settings.encoder == "linear" else None,
+        hidden=settings.hidden if settings.encoder in ("mlp", "fourier") else (),
+        n_features=settings.fourier_features,
+    )
+
+
+def untrained_encoder(target: Target, settings: ResolvedSettings) -> Encoder:
+    """The encoder at step 0."""
+    seen = target.states
+    if seen is None:
+        seen = target.some_observations(10_000, settings.seed)
+    return fit_encoder(
+        encoder_spec(target, settings),
+        seen,
+        standardise=settings.standardise,
+        bandwidth=settings.fourier_bandwidth,
+        key=jax.random.fold_in(jax.random.key(settings.seed), 1),
+    )
+
+
+def make_optimiser(settings: ResolvedSettings) -> optax.GradientTransformation:
+    """Adam with the schedule of the settings."""
+    if settings.schedule == "cosine":
+        return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
+    return optax.adam(settings.learning_rate)
+
+
+def make_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
+    """`loss(encoder, step, key) -> (loss, metrics)` by the estimator of the settings."""
+    if settings.estimator == "exact":
+        return _exact_loss(target, settings, encoder)
+    return _pair_loss(target, settings, encoder)
+
+
+def _exact_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
+    chain = target.chain(settings.lam)
+    weights = chain.weights if isinstance(chain.weights, np.ndarray) else chain.weights.toarray()
+    laplacian = jnp.asarray(np.diag(chain.rho) - weights, jnp.float32)
+    rho = jnp.asarray(chain.rho, jnp.float32)
+    features = jax.vmap(encoder.features)(jnp.asarray(target.states))
+
+    def loss(encoder, step, key):
+        phi = jax.vmap(encoder.network)(features)
+        return objectives.exact_loss(
+            phi, laplacian, rho, beta=settings.beta, delta=settings.delta
+        )
+
+    return loss
+
+
+def _pair_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
+    assert target.experience is not None
+    places = jnp.asarray(target.experience.observations)
+    sampler = pair_sampler(target.experience)
+    embed_places = _place_embedder(target, settings, encoder, places)
+    weights = {"beta": settings.beta, "delta": settings.delta}
+
+    def pairwise(encoder, step, key):
+        u, v = _pairs(sampler, settings, step, key)
+        return objectives.pairwise_loss(*embed_places(encoder, u, v), **weights)
+
+    def sampled(encoder, step, key):
+        pair_key, *state_keys = jax.random.split(key, 3)
+        u, v = _pairs(sampler, settings, step, pair_key)
+        first, second = (sample_states(len(places), settings.batch, key=k) for k in state_keys)
+        return objectives.sampled_loss(*embed_places(encoder, u, v, first, second), **weights)
+
+    return sampled if settings.estimator == "sampled" else pairwise
+
+
+def _pairs(sampler: PairSampler, settings: ResolvedSettings, step, key):
+    lam = settings.lam
+    if settings.lam_final is not None:
+        lam = lam + (settings.lam_final - lam) * step / max(settings.steps - 1, 1)
+    return sample_pairs(sampler, lam, settings.batch, settings.past_end, key=key)
+
+
+def _place_embedder(target: Target, settings: ResolvedSettings, encoder: Encoder, places):
+    """`embed_places(encoder, *places)`: φ at places of the experience, one result for each argument.
+
+    A table not much larger than the batches is embedded whole, once a step, and φ gathered from it.
+    """
+    rows = settings.batch * (4 if settings.estimator == "sampled" else 2)
+    if target.states is None:
+        observe, whole = (lambda at: jax.vmap(encoder.features)(places[at])), False
+        features = None
+    else:
+        features = jax.vmap(encoder.features)(jnp.asarray(target.states))
+        observe, whole = (lambda at: features[places[at]]), len(target.states) <= 2 * rows
+
+    def embed_places(encoder, *at):
+        if whole:
+            phi = jax.vmap(encoder.network)(features)
+            return tuple(phi[places[one]] for one in at)
+        phi = jax.vmap(encoder.network)(observe(jnp.concatenate(at)))
+        return tuple(jnp.split(phi, len(at)))
+
+    return embed_places
+
+
+def _compiled_chunk(loss, optimiser, key, state: TrainState):
+    """`run(state, begin, end) -> (state, sums of the metrics, first step that is not finite or -1)`."""
+    _, static = eqx.partition(state, eqx.is_array)
+
+    def gradient_step(step, carry):
+        arrays, sums, bad_step = carry
+        state = eqx.combine(arrays, static)
+        (value, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(
+            state.encoder, step, jax.random.fold_in(key, step)
+        )
+        updates, optimiser_state = optimiser.update(gradient, state.optimiser)
+        state = TrainState(eqx.apply_updates(state.encoder, updates), optimiser_state)
+        sums = {name: sums[name] + metrics[name] for name in sums}
+        bad_step = jnp.where((bad_step < 0) & ~jnp.isfinite(value), step, bad_step)
+        return eqx.filter(state, eqx.is_array), sums, bad_step
+
+    def run(arrays, begin, end):
+        sums = dict.fromkeys(("loss", "graph_drawing", "penalty"), jnp.zeros(()))
+        return jax.lax.fori_loop(begin, end, gradient_step, (arrays, sums, jnp.int32(-1)))
+
+    arrays = eqx.filter(state, eqx.is_array)
+    compiled = jax.jit(run).lower(arrays, jnp.int32(0), jnp.int32(0)).compile()
+
+    def run_chunk(state: TrainState, begin: int, end: int):
+        arrays = eqx.filter(state, eqx.is_array)
+        arrays, sums, bad_step = compiled(arrays, jnp.int32(begin), jnp.int32(end))
+        return eqx.combine(arrays, static), sums, bad_step
+
+    return run_chunk
+
+
+def _make_measure(target: Target, settings: ResolvedSettings):
+    """`measure(encoder)`: how orthonormal φ is, and how many dimensions have not vanished."""
+    if settings.estimator == "exact":
+        observations, weights = target.states, target.one_step.rho
+    else:
+        observations = target.some_observations(1_024, settings.seed)
+        weights = np.full(len(observations), 1 / len(observations))
+    batch, rho = jnp.asarray(observations), jnp.asarray(weights, jnp.float32)
+
+    @eqx.filter_jit
+    def second_moment(encoder):
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
+        return phi.T @ (rho[:, None] * phi)
+
+    def measure(encoder) -> dict[str, float]:
+        moment = np.asarray(second_moment(encoder), np.float64) / settings.delta
+        return {
+            "orthonormality_error": float(
+                np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment))
+            ),
+            "surviving_dimensions": int(np.sum(np.linalg.eigvalsh(moment) > 0.01)),
+        }
+
+    return measure

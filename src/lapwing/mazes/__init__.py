@@ -1,0 +1,140 @@
+"""Mazes as text: `#` wall, `.` floor, at most one `G` goal. The built-in ones are files beside this one.
+
+A maze is its lines of text and nothing else, so a user's own text file works like a built-in.
+Positions are (row, column), counted from 0 at the top left.
+"""
+
+import warnings
+from collections import deque
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from lapwing.errors import LapwingWarning, MazeError, nearest
+
+BUILT_IN = {
+    "OneRoom": "one_room.txt",
+    "TwoRoom": "two_room.txt",
+    "HardMaze": "hard_maze.txt",
+    "FourRoom": "four_room.txt",
+}
+MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+
+
+@dataclass(frozen=True)
+class Maze:
+    """A maze whose floor is connected, as `read_maze` and `parse_maze` return it."""
+
+    name: str
+    lines: tuple[str, ...]
+
+    @cached_property
+    def floor(self) -> np.ndarray:
+        """Where one can stand: booleans, (height, width)."""
+        return np.array([[mark != "#" for mark in line] for line in self.lines])
+
+    @property
+    def goal(self) -> tuple[int, int] | None:
+        """The cell marked `G`, or None."""
+        for row, line in enumerate(self.lines):
+            if "G" in line:
+                return row, line.index("G")
+        return None
+
+    @property
+    def text(self) -> str:
+        """The maze as a text file holds it."""
+        return "\n".join(self.lines) + "\n"
+
+
+def read_maze(source: str | Path) -> Maze:
+    """A built-in maze by its name, or the maze in a text file.
+
+    Example:
+        >>> int(read_maze("FourRoom").floor.sum())
+        152
+    """
+    if str(source) in BUILT_IN:
+        text = resources.files(__package__).joinpath(BUILT_IN[str(source)]).read_text("utf-8")
+        return parse_maze(text, name=str(source))
+    path = Path(source)
+    if not path.is_file():
+        raise MazeError(f"no maze {str(source)!r}: {nearest(str(source), BUILT_IN)}")
+    try:
+        text = path.read_text("utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise MazeError(f"maze file {path} cannot be read as text: {error}") from error
+    return parse_maze(text, name=path.stem)
+
+
+def parse_maze(text: str, *, name: str) -> Maze:
+    """The maze that `text` draws; floor that cannot be reached becomes wall, with a warning."""
+    lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
+    _check_marks(lines, name)
+    maze = Maze(name, tuple(lines))
+    components = _components(maze.floor)
+    kept = next((c for c in components if maze.goal in c), max(components, key=len))
+    unreachable = sorted(set().union(*components) - kept)
+    if not unreachable:
+        return maze
+    warnings.warn(_unreachable_message(maze, kept, unreachable), LapwingWarning, stacklevel=2)
+    walled = tuple(
+        "".join("#" if mark == "." and (r, c) not in kept else mark for c, mark in enumerate(line))
+        for r, line in enumerate(lines)
+    )
+    return Maze(name, walled)
+
+
+def _check_marks(lines: list[str], name: str) -> None:
+    width = len(lines[0]) if lines else 0
+    for row, line in enumerate(lines):
+        if len(line) != width:
+            raise MazeError(
+                f"maze {name}: line {row + 1} has {len(line)} cells and line 1 has {width}; "
+                "make all lines equally long"
+            )
+        for column, mark in enumerate(line):
+            if mark not in "#.G":
+                raise MazeError(
+                    f"maze {name}: unknown mark {mark!r} in line {row + 1}, column {column + 1}; "
+                    "use # for wall, . for floor, G for the goal"
+                )
+    text = "".join(lines)
+    if text.count("G") > 1:
+        raise MazeError(f"maze {name}: {text.count('G')} goals; leave one G or none")
+    if not set(text) & {".", "G"}:
+        raise MazeError(f"maze {name}: no floor; mark at least one cell with . or G")
+
+
+def _components(floor: np.ndarray) -> list[set[tuple[int, int]]]:
+    """The sets of cells between which one can walk."""
+    left = {(int(r), int(c)) for r, c in np.argwhere(floor)}
+    components = []
+    for seed in sorted(left):
+        if seed not in left:
+            continue
+        left.remove(seed)
+        component, frontier = {seed}, deque([seed])
+        while frontier:
+            row, column = frontier.popleft()
+            for step in MOVES.values():
+                cell = (row + step[0], column + step[1])
+                if cell in left:
+                    left.remove(cell)
+                    component.add(cell)
+                    frontier.append(cell)
+        components.append(component)
+    return components
+
+
+def _unreachable_message(maze: Maze, kept: set, unreachable: list) -> str:
+    named = ", ".join(f"({r},{c})" for r, c in unreachable[:8])
+    more = f" and {len(unreachable) - 8} more" if len(unreachable) > 8 else ""
+    part = "part with the goal" if maze.goal else "largest part"
+    return (
+        f"maze {maze.name}: {len(unreachable)} floor cells cannot be reached from the rest: "
+        f"{named}{more}; keeping the {part}, {len(kept)} cells"
+    )

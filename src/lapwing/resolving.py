@@ -1,0 +1,140 @@
+"""Filling in what the settings leave open, from the data; and saying what the result will suffer from."""
+
+import dataclasses
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lapwing.chain import multi_step_eigenvalues
+from lapwing.encoders import default_encoder, embed
+from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.learning import untrained_encoder
+from lapwing.objectives import surviving_scale
+from lapwing.ritz import moments_of_experience, rayleigh_ritz
+from lapwing.sampling import surviving_share
+from lapwing.settings import EncoderName, LearnSettings, ResolvedSettings
+from lapwing.targets import TABLE_LIMIT, Target
+
+EXACT_LIMIT = 10_000
+LARGEST_LAM = 0.9999
+
+
+def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
+    """The same settings with every None given a value."""
+    states = target.n_states
+    dim = settings.dim if settings.dim is not None else min(20, states or 20)
+    if states is not None and dim > states:
+        raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
+    estimator = settings.estimator or (
+        "exact" if states is not None and states <= TABLE_LIMIT else "pairwise"
+    )
+    _check_estimator(estimator, settings, target)
+    paper = settings.preset == "paper"
+    oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
+    chosen = {
+        "dim": dim,
+        "estimator": estimator,
+        "oversample": min(oversample, states - dim) if states is not None else oversample,
+        "steps": settings.steps or (1_500 if estimator == "exact" else 6_000),
+        "encoder": settings.encoder or _encoder(target.observation_shape, paper),
+        "beta": settings.beta or (dim / 20 if paper else 1.0),
+        "lam": settings.lam or 0.0,
+    }
+    resolved = ResolvedSettings(**(vars(settings) | chosen))
+    eigenvalues = _estimated_eigenvalues(resolved, target)
+    if settings.lam is None:
+        lam = _lam(eigenvalues[dim - 1], resolved, target)
+        resolved = dataclasses.replace(resolved, lam=lam)
+    _warn(resolved, target, eigenvalues)
+    return resolved
+
+
+def _encoder(shape: tuple[int, ...], paper: bool) -> EncoderName:
+    name = default_encoder(shape)
+    return "mlp" if paper and name == "fourier" else name
+
+
+def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
+    if estimator == "exact":
+        if target.n_states is None:
+            raise ConfigError(
+                "estimator exact needs enumerated states, and these observations are continuous; "
+                "use --estimator pairwise"
+            )
+        if target.n_states > EXACT_LIMIT:
+            raise ConfigError(
+                f"estimator exact holds a matrix of states x states, at most {EXACT_LIMIT:,} states, "
+                f"not {target.n_states:,}; use --estimator pairwise"
+            )
+        if settings.lam_final is not None:
+            raise ConfigError("lam_final goes with sampled or pairwise; exact keeps one lam")
+    elif target.experience is None:
+        raise ConfigError(
+            f"true_chain goes with estimator exact, not {estimator} (there is no experience to "
+            "draw from); leave one of them out"
+        )
+
+
+def _lam(eigenvalue: float, settings: ResolvedSettings, target: Target) -> float:
+    """1 - λ near the d-th one-step eigenvalue: λ decides how well the eigenfunctions separate.
+
+    Where pairs are drawn within episodes, no more than half of an episode ahead in the mean.
+    """
+    lam = 1 - eigenvalue
+    if settings.estimator != "exact" and target.experience is not None:
+        lam = min(lam, 1 - 2 / max(2.0, float(np.mean(target.experience.lengths)) - 1))
+    return float(round(min(max(lam, 0.0), LARGEST_LAM), 4))
+
+
+def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.ndarray:
+    """One-step eigenvalues: of the chain where states are enumerated, else a quick estimate from above."""
+    if target.states is not None:
+        visited = int(np.sum(target.one_step.rho > 0))
+        values, _ = target.one_step.eigenpairs(min(settings.dim, visited))
+        return np.pad(values, (0, settings.dim - len(values)), mode="edge")
+    assert target.experience is not None
+    encoder = untrained_encoder(target, settings)
+    stage = encoder.features if settings.encoder == "fourier" else lambda x: embed(encoder, x)
+    functions = jax.jit(jax.vmap(stage))
+    moments = moments_of_experience(
+        target.experience, lambda batch: np.asarray(functions(jnp.asarray(batch))), most=20_000
+    )
+    values = rayleigh_ritz(*moments, settings.dim).eigenvalues
+    return np.pad(values, (0, settings.dim - len(values)), mode="edge")
+
+
+def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
+    dim, lam = settings.dim, settings.lam
+    if target.experience is not None and settings.estimator != "exact":
+        share = surviving_share(target.experience, lam)
+        if settings.past_end == "discard" and share < 0.2:
+            _say(
+                f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, for episodes have "
+                f"{target.experience.lengths.mean() - 1:.0f} steps in the mean; a lower lam keeps more"
+            )
+    if target.experience is not None and target.states is not None:
+        unseen = int(np.sum(target.one_step.rho == 0))
+        if unseen:
+            _say(
+                f"{unseen} of {target.n_states} states are never visited: φ is a guess there; "
+                "more --transitions may reach them"
+            )
+    if target.states is None:
+        return
+    if np.sum(eigenvalues < 1 - 1e-9) < dim:
+        _say(
+            f"dim={dim} exceeds the {np.sum(eigenvalues < 1 - 1e-9)} positive eigenvalues of D, which "
+            "the theory asks for (appendix A)"
+        )
+    scale = surviving_scale(multi_step_eigenvalues(eigenvalues, lam), settings.beta, settings.delta)
+    if np.sum(scale > 0) < dim:
+        _say(
+            f"only {np.sum(scale > 0)} of {dim} dimensions survive beta={settings.beta:g} and "
+            f"delta={settings.delta:g} at lam={lam:g}; raise --beta to keep more"
+        )
+
+
+def _say(message: str) -> None:
+    warnings.warn(message, LapwingWarning, stacklevel=4)

@@ -1,0 +1,175 @@
+"""A run folder: the configuration, the metrics, the checkpoints and the results of one learned representation.
+
+config.json says what the run is and never changes; result.json is written last, so its presence means that
+the run is finished. Whatever is missing in between is computed again to the same bits.
+"""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lapwing import storage
+from lapwing._version import __version__
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.learning import TrainState
+from lapwing.representation import FORMAT, check_format, filled, named_arrays
+
+SECONDS_BETWEEN_CHECKPOINTS = 2.0
+KEPT_CHECKPOINTS = 2
+
+
+class RunFolder:
+    """One run's folder, held by one process at a time; also the `Checkpoints` of its training."""
+
+    def __init__(self, path: Path):
+        """Name the folder; `opened` creates or enters it."""
+        self.path = path
+        self._last_kept = time.monotonic()
+
+    @property
+    def experience(self) -> Path:
+        """What was collected from an environment."""
+        return self.path / "experience.npz"
+
+    @property
+    def representation(self) -> Path:
+        """The result of learning."""
+        return self.path / "representation.safetensors"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of the pictures."""
+        return self.path / "figures"
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything has been done."""
+        return (self.path / "result.json").is_file()
+
+    @contextmanager
+    def opened(self, config: dict[str, Any], *, overwrite: bool, resume: bool) -> Iterator[None]:
+        """Hold the folder for a run of `config`; refuse to mix it with another run."""
+        if overwrite and resume:
+            raise ConfigError("overwrite and resume exclude each other; give one of them")
+        storage.make_folder(self.path)
+        with storage.lock(self.path):
+            if self._holds_a_run() and not (overwrite or resume):
+                state = "a finished" if self.finished else "an unfinished"
+                going_on = "" if self.finished else "go on with --resume, "
+                raise ConfigError(
+                    f"{self.path} holds {state} run; {going_on}choose another --out, or replace it "
+                    "with --overwrite"
+                )
+            if overwrite:
+                self._clear()
+            if self._holds_a_run():
+                self._check_same(config)
+            else:
+                versions = {"format": FORMAT, "version": __version__}
+                storage.write_json(self.path / "config.json", versions | config)
+            yield
+
+    def config(self) -> dict[str, Any]:
+        """What config.json says; a folder that is no run, or of another version, is refused."""
+        path = self.path / "config.json"
+        if not path.is_file():
+            raise ConfigError(f"{self.path} is not a run folder: it has no config.json")
+        config = storage.read_json(path)
+        check_format(path, config)
+        return config
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result, which marks the run as finished, and drop the checkpoints."""
+        storage.write_json(self.path / "result.json", result)
+        for path in self._checkpoints():
+            storage.remove(path)
+
+    def result(self) -> dict[str, Any]:
+        """The result of a finished run."""
+        return storage.read_json(self.path / "result.json")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl."""
+        return storage.read_json_lines(self.path / "metrics.jsonl")
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Add a row to metrics.jsonl."""
+        storage.append_json_line(self.path / "metrics.jsonl", row)
+
+    def keep(self, state: TrainState, step: int, seconds: float, *, last: bool) -> None:
+        """Write a checkpoint if the last one is some seconds old; keep the one before it too."""
+        if not last and time.monotonic() - self._last_kept < SECONDS_BETWEEN_CHECKPOINTS:
+            return
+        manifest = {"format": FORMAT, "version": __version__, "step": step, "seconds": seconds}
+        path = self.path / f"checkpoint-{step:09d}.safetensors"
+        storage.write_tensors(path, named_arrays(state, "state"), manifest)
+        for old in self._checkpoints()[:-KEPT_CHECKPOINTS]:
+            storage.remove(old)
+        self._last_kept = time.monotonic()
+
+    def restore(self, like: TrainState) -> tuple[TrainState, int, float] | None:
+        """The newest checkpoint that is whole; a damaged one is named and passed over."""
+        for path in reversed(self._checkpoints()):
+            try:
+                tensors, manifest = storage.read_tensors(path)
+                check_format(path, manifest)
+                state = filled(like, tensors, "state", path)
+            except CheckpointError as error:
+                warnings.warn(f"{error}; going back to the one before", LapwingWarning, stacklevel=2)
+                continue
+            self._cut_metrics(manifest["step"])
+            return state, manifest["step"], manifest["seconds"]
+        self._cut_metrics(0)
+        return None
+
+    def _checkpoints(self) -> list[Path]:
+        return sorted(self.path.glob("checkpoint-*.safetensors"))
+
+    def _cut_metrics(self, step: int) -> None:
+        """Drop the rows after `step`: they will be recorded again."""
+        path = self.path / "metrics.jsonl"
+        storage.write_json_lines(path, [r for r in self.metrics() if r["step"] <= step])
+
+    def _holds_a_run(self) -> bool:
+        if (self.path / "config.json").is_file():
+            return True
+        others = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
+        if others:
+            raise ConfigError(
+                f"{self.path} is not empty and not a run folder (it holds {others[0]}); "
+                "choose another --out"
+            )
+        return False
+
+    def _check_same(self, config: dict[str, Any]) -> None:
+        there = self.config()
+        if there["version"] != __version__:
+            raise CheckpointError(
+                f"{self.path} was begun by lapwing {there['version']}; lapwing {__version__} cannot go "
+                "on to the same bits: use that version, or start again with --overwrite"
+            )
+        for name, value in config.items():
+            if there.get(name) != value:
+                raise ConfigError(_difference(self.path, name, there.get(name), value))
+
+    def _clear(self) -> None:
+        """Remove a run's own files, the mark of a finished one first, and nothing else."""
+        names = ("result.json", "representation.safetensors", "metrics.jsonl", "experience.npz")
+        owned = [self.path / name for name in names] + self._checkpoints()
+        owned += sorted(self.figures.glob("*.png")) + sorted(self.figures.glob("*.svg"))
+        for path in [*owned, self.path / "config.json"]:
+            storage.remove(path)
+
+
+def _difference(path: Path, name: str, there: Any, here: Any) -> str:
+    """Which setting a resumed run would change."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        name = next(key for key in here if there.get(key) != here[key])
+        there, here = there.get(name), here[name]
+    return (
+        f"{path} was begun with {name} = {there!r}, not {here!r}; resume with the same settings, "
+        "or start again with --overwrite"
+    )

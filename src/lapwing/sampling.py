@@ -1,0 +1,87 @@
+"""Drawing states u ~ ρ and pairs (u, v) ~ ρ P_λ from experience, exactly in distribution.
+
+A pair is (s_t, s_{t+τ}) with τ ~ (1-λ) λ^(τ-1). The paper discards a pair that runs past its episode's
+end, so what remains is p(t, τ) ∝ λ^(τ-1) · 1[t+τ ≤ T], drawn here in one go: first how many steps follow t
+(its horizon m, with probability ∝ count(m) · (1 - λ^m)), then t among those, then τ ≤ m. λ may change from
+draw to draw, so that it can be annealed inside a compiled loop.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
+
+from lapwing.experience import Experience
+
+PastEnd = Literal["discard", "truncate"]
+
+
+class PairSampler(NamedTuple):
+    """The places of an experience, grouped by how many steps follow them."""
+
+    places: Int[Array, " places"]
+    """Every place that has a successor, ordered by horizon."""
+    horizons: Int[Array, " groups"]
+    """The distinct horizons m ≥ 1, ascending."""
+    first: Int[Array, " groups"]
+    """Where each group begins in `places`."""
+    counts: Int[Array, " groups"]
+    """How many places have each horizon."""
+
+
+def pair_sampler(experience: Experience) -> PairSampler:
+    """Group the places of `experience` by horizon, once."""
+    places = np.flatnonzero(experience.horizons > 0)
+    order = np.argsort(experience.horizons[places], kind="stable")
+    horizons, first, counts = np.unique(
+        experience.horizons[places][order], return_index=True, return_counts=True
+    )
+    arrays = (places[order], horizons, first, counts)
+    return PairSampler(*(jnp.asarray(array, dtype=jnp.int32) for array in arrays))
+
+
+def sample_pairs(
+    sampler: PairSampler,
+    lam: float | Float[Scalar, ""],
+    batch: int,
+    past_end: PastEnd = "discard",
+    *,
+    key: PRNGKeyArray,
+) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
+    """The places of `batch` independent pairs (u, v) ~ ρ P_λ.
+
+    Args:
+        sampler: what `pair_sampler` made.
+        lam: λ in [0, 1); 0 is one step.
+        batch: how many pairs.
+        past_end: what becomes of a pair that runs past the end of its episode: `discard` it (the paper) or
+            `truncate` it to the last state (the authors' later code).
+        key: a typed random key.
+    """
+    group_key, place_key, step_key = jax.random.split(key, 3)
+    log_lam = jnp.log(jnp.asarray(lam, jnp.float32))
+    survival = -jnp.expm1(sampler.horizons * log_lam) if past_end == "discard" else 1.0
+    cumulative = jnp.cumsum(sampler.counts * survival)
+    threshold = jax.random.uniform(group_key, (batch,)) * cumulative[-1]
+    group = jnp.searchsorted(cumulative, threshold, side="right")
+    group = jnp.minimum(group, len(sampler.horizons) - 1)
+    offset = jax.random.randint(place_key, (batch,), 0, sampler.counts[group])
+    place, horizon = sampler.places[sampler.first[group] + offset], sampler.horizons[group]
+    uniform = jax.random.uniform(step_key, (batch,))
+    inside = -jnp.expm1(horizon * log_lam) if past_end == "discard" else 1.0
+    # The inverse of the (truncated) geometric distribution function; λ = 0 gives log λ = -∞ and τ = 1.
+    tau = 1 + jnp.floor(jnp.log1p(-uniform * inside) / log_lam).astype(jnp.int32)
+    return place, place + jnp.clip(tau, 1, horizon)
+
+
+def sample_states(n_places: int, batch: int, *, key: PRNGKeyArray) -> Int[Array, " batch"]:
+    """Places drawn uniformly from all observations: u ~ ρ of the buffer."""
+    return jax.random.randint(key, (batch,), 0, n_places)
+
+
+def surviving_share(experience: Experience, lam: float) -> float:
+    """The share of pairs that the discard rule keeps, out of all draws (t, τ) with t < T."""
+    followed = experience.horizons[experience.horizons > 0]
+    return float(np.mean(-np.expm1(followed * np.log(lam)))) if lam > 0 else 1.0

@@ -1,0 +1,213 @@
+"""What can be learned from: a maze by name or file, a data file, a Gymnasium environment, or arrays at hand."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+
+from lapwing.chain import Chain, empirical_chain, true_chain
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.experience import Experience, Progress, collect, collect_walks, load_experience
+from lapwing.mazes import BUILT_IN, Maze, parse_maze, read_maze
+from lapwing.settings import LearnSettings
+from lapwing.storage import file_sha256
+
+TABLE_LIMIT = 5_000
+"""Up to this many distinct states, observations without a table are enumerated and learned exactly."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """An .npz file of experience."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class GymEnv:
+    """A Gymnasium environment by its id."""
+
+    env_id: str
+
+
+Source = Maze | DataFile | GymEnv | Experience
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Experience to learn from, or a maze's own chain; with a maze, the truth to compare with."""
+
+    name: str
+    experience: Experience | None
+    world: GridWorld | None = None
+    states: np.ndarray | None = None
+    """The observation of each state, where the states are enumerated."""
+    file: Path | None = None
+    """The data file that the experience was read from."""
+
+    @property
+    def n_states(self) -> int | None:
+        """How many states are enumerated, or None."""
+        return None if self.states is None else len(self.states)
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of one observation."""
+        if self.states is not None:
+            return self.states.shape[1:]
+        assert self.experience is not None
+        return self.experience.observation_shape
+
+    def chain(self, lam: float = 0.0) -> Chain:
+        """The chain that is learned from: the counts of the experience, or the true one."""
+        if self.experience is not None:
+            return empirical_chain(self.experience, lam)
+        assert self.world is not None
+        return true_chain(self.world.transition_matrix(), lam)
+
+    @cached_property
+    def one_step(self) -> Chain:
+        """`chain()` of one step, computed once."""
+        return self.chain()
+
+    def truth(self) -> Chain | None:
+        """The true one-step chain under the uniformly random policy, where there is a maze."""
+        return None if self.world is None else true_chain(self.world.transition_matrix())
+
+    def some_observations(self, count: int, seed: int) -> np.ndarray:
+        """`count` observations drawn as the data has them."""
+        generator = np.random.default_rng(seed)
+        if self.experience is not None:
+            places = generator.integers(len(self.experience.observations), size=count)
+            return self.experience.observe(np.sort(places))
+        assert self.states is not None
+        return self.states[np.sort(generator.choice(len(self.states), count, p=self.one_step.rho))]
+
+
+def read_source(source: str | Path | Source) -> Source:
+    """What a name means: a maze, a data file or `gym:ENV_ID`; an unknown one is refused with the nearest."""
+    if not isinstance(source, str | Path):
+        return source
+    text, path = str(source), Path(source)
+    if text.startswith("gym:"):
+        return GymEnv(text.removeprefix("gym:"))
+    if text in BUILT_IN:
+        return read_maze(text)
+    if path.suffix == ".npz" and path.is_file():
+        return DataFile(path)
+    if path.is_file():
+        return read_maze(path)
+    raise ConfigError(
+        f"unknown target {text!r}: it is neither a maze nor a file; {nearest(text, BUILT_IN)} "
+        "(or give the path of a maze .txt or a data .npz, or gym:ENV_ID)"
+    )
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """A source as config.json names it, in full: a maze by its text, data by its SHA-256."""
+    if isinstance(source, Maze):
+        return {"kind": "maze", "name": source.name, "text": source.text}
+    if isinstance(source, GymEnv):
+        return {"kind": "gym", "env_id": source.env_id}
+    if isinstance(source, DataFile):
+        path = source.path.resolve()
+        return {"kind": "data", "path": str(path), "sha256": file_sha256(path)}
+    return {"kind": "experience", "sha256": source.sha256()}
+
+
+def recall(description: dict[str, Any], collected: Path) -> Source:
+    """The source that `describe` described; `collected` is where a run keeps experience from memory."""
+    kind = description.get("kind")
+    if kind == "maze":
+        return parse_maze(description["text"], name=description["name"])
+    if kind == "gym":
+        return GymEnv(description["env_id"])
+    if kind == "experience":
+        return load_experience(collected)
+    path = Path(description["path"])
+    if not path.is_file() or file_sha256(path) != description["sha256"]:
+        raise DatasetError(
+            f"{path} is no longer the file that was learned from; put it back to evaluate the run"
+        )
+    return DataFile(path)
+
+
+def open_target(
+    source: str | Path | Source,
+    settings: LearnSettings,
+    *,
+    collected: Path | None = None,
+    on_progress: Progress | None = None,
+) -> Target:
+    """Read or collect what `source` names.
+
+    Args:
+        source: a maze's name or file, an .npz file, `gym:ENV_ID`, a `Maze` or an `Experience`.
+        settings: what to observe and how much to collect.
+        collected: where an earlier start of the same run may have put what it collected.
+        on_progress: called with (done, all) while an environment is stepped.
+    """
+    source = read_source(source)
+    again = load_experience(collected) if collected and collected.is_file() else None
+    if isinstance(source, Maze):
+        return _target_of_world(GridWorld(source, settings.stay), settings, again)
+    if isinstance(source, Experience):
+        return _target_of_data("experience", source, settings)
+    if isinstance(source, DataFile):
+        return _target_of_data(source.path.stem, load_experience(source.path), settings, source.path)
+    experience = again or _experience_of_env(source.env_id, settings, on_progress)
+    return _target_of_data(source.env_id, experience, settings)
+
+
+def _target_of_world(
+    world: GridWorld, settings: LearnSettings, experience: Experience | None
+) -> Target:
+    states = world.observations(settings.observation)
+    if settings.true_chain:
+        return Target(world.maze.name, None, world, states)
+    if experience is None:
+        key = jax.random.fold_in(jax.random.key(settings.seed), 0)
+        experience = collect_walks(
+            world,
+            settings.observation,
+            settings.transitions,
+            episode_length=settings.episode_length,
+            key=key,
+        )
+    return Target(world.maze.name, experience, world, states)
+
+
+def _target_of_data(
+    name: str, experience: Experience, settings: LearnSettings, file: Path | None = None
+) -> Target:
+    if settings.true_chain:
+        raise ConfigError(f"true_chain needs a maze, and {name} is data; leave --true-chain out")
+    experience = experience.tabulated(TABLE_LIMIT)
+    return Target(name, experience, None, experience.table, file)
+
+
+def _experience_of_env(
+    env_id: str, settings: LearnSettings, on_progress: Progress | None
+) -> Experience:
+    if env_id not in gymnasium.registry:
+        raise ConfigError(
+            f"unknown Gymnasium environment {env_id!r}; {_nearest_env(env_id)}"
+        )
+    try:
+        env = gymnasium.make(env_id)
+    except gymnasium.error.Error as error:
+        raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
+    try:
+        return collect(env, settings.transitions, seed=settings.seed, on_progress=on_progress)
+    finally:
+        env.close()
+
+
+def _nearest_env(env_id: str) -> str:
+    hint = nearest(env_id, gymnasium.registry)
+    return hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"

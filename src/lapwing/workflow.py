@@ -1,0 +1,196 @@
+"""From a target to a learned, evaluated and saved representation: what `lapwing learn` and `lapwing.learn` do."""
+
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from lapwing._version import __version__
+from lapwing.errors import ConfigError
+from lapwing.evaluation import evaluate
+from lapwing.learning import Trained, train
+from lapwing.representation import Representation, load_representation, mean_distance
+from lapwing.resolving import resolve
+from lapwing.ritz import (
+    as_learned,
+    moments_of_chain,
+    moments_of_experience,
+    rayleigh_ritz,
+    with_fixed_signs,
+)
+from lapwing.runs import RunFolder
+from lapwing.settings import LearnSettings, ResolvedSettings
+from lapwing.targets import Source, Target, describe, open_target, read_source, recall
+
+OnProgress = Callable[[str, int, int, dict[str, float]], None]
+REFERENCE_STATES = 512
+
+
+class Outcome(NamedTuple):
+    """What a run gives: the representation, its measures, and what it was learned from."""
+
+    representation: Representation
+    result: dict[str, Any]
+    target: Target
+
+
+def learn(source: str | Path | Source, *, out: str | Path | None = None, **settings: Any) -> Representation:
+    """Learn a Laplacian representation.
+
+    Args:
+        source: a maze (`"FourRoom"`, a text file), an .npz file, `"gym:ENV_ID"`, or an `Experience`.
+        out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
+        **settings: any field of `LearnSettings`, for instance `dim=10` or `preset="paper"`; also
+            `overwrite=True` or `resume=True` with `out`.
+
+    Example:
+        >>> import lapwing
+        >>> rep = lapwing.learn("FourRoom", transitions=20_000, dim=5, steps=200)
+        >>> rep.eigenfunctions(np.zeros((3, 2))).shape
+        (3, 5)
+    """
+    overwrite, resume = settings.pop("overwrite", False), settings.pop("resume", False)
+    chosen = LearnSettings.from_keywords(settings)
+    if out is None:
+        if overwrite or resume:
+            raise ConfigError("overwrite and resume go with out; name a run folder")
+        target = open_target(source, chosen)
+        return learn_target(target, chosen)[0]
+    return run(source, chosen, Path(out), overwrite=overwrite, resume=resume).representation
+
+
+def run(
+    source: str | Path | Source,
+    settings: LearnSettings,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Outcome:
+    """Learn into a run folder, or go on with what an interrupted run left there."""
+    folder = RunFolder(out)
+    source = read_source(source)
+    config = {"target": describe(source), "settings": settings.as_json()}
+    with folder.opened(config, overwrite=overwrite, resume=resume):
+        target = _open_in(folder, source, settings, on_progress)
+        if folder.finished:
+            return Outcome(load_representation(folder.representation), folder.result(), target)
+        representation, trained = learn_target(
+            target, settings, folder=folder, on_progress=on_progress
+        )
+        representation.save(folder.representation)
+        result = evaluate(representation, target) | {
+            "target": target.name,
+            "states": target.n_states,
+            "transitions": target.experience.n_transitions if target.experience else None,
+            "steps": representation.config["settings"]["steps"],
+            "learn_seconds": trained.learn_seconds,
+            "compile_seconds": trained.compile_seconds,
+            "surviving_dimensions": folder.metrics()[-1]["surviving_dimensions"],
+            "settings": representation.config["settings"],
+            "run": str(out),
+            "version": __version__,
+        }
+        folder.finish(result)
+    return Outcome(representation, result, target)
+
+
+def learn_target(
+    target: Target,
+    settings: LearnSettings,
+    *,
+    folder: RunFolder | None = None,
+    on_progress: OnProgress | None = None,
+) -> tuple[Representation, Trained]:
+    """Resolve the settings, train, and turn the learned subspace to eigenfunctions."""
+    resolved = resolve(settings, target)
+    trained = train(
+        target,
+        resolved,
+        checkpoints=folder,
+        on_chunk=on_progress and (lambda *chunk: on_progress("learning", *chunk)),
+    )
+    return represent(target, resolved, trained), trained
+
+
+def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> Representation:
+    """The trained encoder with its eigenfunctions, told apart over the data."""
+    learned = Representation(
+        trained.encoder, trained.spec, np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)), 0.0
+    )
+    if target.states is not None:
+        moments = moments_of_chain(target.one_step, learned.phi(target.states))
+    else:
+        assert target.experience is not None
+        moments = moments_of_experience(target.experience, learned.phi)
+    phi = learned.phi(target.some_observations(REFERENCE_STATES, settings.seed))
+    solve = rayleigh_ritz if settings.rotate else as_learned
+    ritz = with_fixed_signs(solve(*moments, settings.dim), phi)
+    coefficients = ritz.coefficients.astype(np.float32)
+    return Representation(
+        encoder=trained.encoder,
+        spec=trained.spec,
+        eigenvalues=ritz.eigenvalues,
+        coefficients=coefficients,
+        reference=(phi @ coefficients[1:] + coefficients[0]).astype(np.float32),
+        soft_distance=mean_distance(phi),
+        config={
+            "target": target.name,
+            "settings": settings.as_json(),
+            "rank": ritz.rank,
+            "provenance": _provenance(target),
+        },
+    )
+
+
+def reopen(out: Path) -> Outcome:
+    """A finished run, for `lapwing evaluate`: the representation, its measures anew, and its target."""
+    folder = RunFolder(out)
+    config = folder.config()
+    if not folder.finished:
+        raise ConfigError(f"{out} holds an unfinished run; go on with lapwing learn … --resume")
+    representation = load_representation(folder.representation)
+    settings = LearnSettings.from_json(config["settings"])
+    target = _open_in(folder, recall(config["target"], folder.experience), settings, None)
+    return Outcome(representation, folder.result() | evaluate(representation, target), target)
+
+
+def load(path: str | Path) -> Representation:
+    """The representation in a run folder, or in a file that `Representation.save` wrote."""
+    path = Path(path)
+    if not path.is_dir():
+        return load_representation(path)
+    folder = RunFolder(path)
+    folder.config()
+    if not folder.representation.is_file():
+        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing learn … --resume")
+    return load_representation(folder.representation)
+
+
+def _open_in(
+    folder: RunFolder, source: Source, settings: LearnSettings, on_progress: OnProgress | None
+) -> Target:
+    """Open a target; what has to be collected is collected once and kept in the folder."""
+    target = open_target(
+        source,
+        settings,
+        collected=folder.experience,
+        on_progress=on_progress and (lambda done, all_: on_progress("collecting", done, all_, {})),
+    )
+    if target.experience is not None and target.file is None and not folder.experience.is_file():
+        target.experience.save(folder.experience)
+    return target
+
+
+def _provenance(target: Target) -> dict[str, Any]:
+    return {
+        "lapwing": __version__,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+        "transitions": target.experience.n_transitions if target.experience else None,
+        "states": target.n_states,
+    }
