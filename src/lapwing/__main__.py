@@ -1,0 +1,5 @@
+"""`python -m lapwing` is the command line."""
+
+from lapwing.cli import main
+
+main()

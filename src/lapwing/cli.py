@@ -1,0 +1,174 @@
+"""The command line: `lapwing learn`, `lapwing evaluate`.
+
+Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
+and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
+"""
+
+import dataclasses
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from lapwing._version import __version__
+from lapwing.errors import ConfigError, LapwingError, LapwingWarning, nearest
+from lapwing.settings import PRESETS, LearnSettings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lapwing.workflow import Outcome
+
+
+@dataclass(frozen=True)
+class Learn(LearnSettings):
+    """Learn a representation, evaluate it and draw it.
+
+    Examples:
+      lapwing learn FourRoom                     10⁶ random steps, 20 eigenfunctions, seconds
+      lapwing learn my_maze.txt --dim 11         a maze of your own: # wall, . floor, G goal
+      lapwing learn data.npz --out runs/mine     recorded experience
+      lapwing learn gym:CartPole-v1 --transitions 100000
+      lapwing learn FourRoom --preset paper      the recipe of Wu, Tucker and Nachum (2019)
+    """
+
+    target: tyro.conf.Positional[str] = ""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), an .npz file, or gym:ENV_ID."""
+    out: Path | None = None
+    """The run folder (a new one under runs/)."""
+    overwrite: bool = False
+    """Replace the run that is in the folder."""
+    resume: bool = False
+    """Go on with the run in the folder where it was interrupted."""
+    json: bool = False
+    """Print the measures as one line of JSON on standard output."""
+
+    def settings(self) -> LearnSettings:
+        """The settings of learning alone."""
+        names = [field.name for field in dataclasses.fields(LearnSettings)]
+        return LearnSettings(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a finished run again, against the exact spectrum where there is one, and draw it."""
+
+    run: tyro.conf.Positional[Path]
+    """The folder of a finished run."""
+    json: bool = False
+    """Print the measures as one line of JSON on standard output."""
+
+
+Command = (
+    Annotated[Learn, tyro.conf.subcommand("learn")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; exits with 2 on a user's mistake."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        command = _parse(arguments)
+        _show_warnings_as_lines()
+        if isinstance(command, Learn):
+            _learn(command)
+        else:
+            _evaluate(command)
+    except LapwingError as error:
+        print(f"lapwing: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("lapwing: interrupted; go on with --resume", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _parse(arguments: list[str]) -> Learn | Evaluate:
+    if "--version" in arguments:
+        print(f"lapwing {__version__}")
+        raise SystemExit(0)
+    preset = _preset_in(arguments)
+    default = Learn(**dataclasses.asdict(PRESETS[preset]))
+    learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
+    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    return tyro.cli(
+        learn | evaluate,  # type: ignore[arg-type]
+        prog="lapwing",
+        description="Laplacian state representations from reinforcement-learning experience.",
+        args=arguments,
+        config=(tyro.conf.FlagConversionOff,) if False else (),
+    )
+
+
+def _preset_in(arguments: list[str]) -> str:
+    """The preset sets the defaults that `--help` shows, so it is looked up first."""
+    for position, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--preset":
+            value = value if equals else (arguments[position + 1 :] or ["default"])[0]
+            if value not in PRESETS:
+                raise ConfigError(f"unknown preset {value!r}; {nearest(value, PRESETS)}")
+            return value
+    return "default"
+
+
+def _learn(command: Learn) -> None:
+    from lapwing.progress import progress_bar, stderr_console
+    from lapwing.workflow import run
+
+    if command.resume and command.out is None:
+        raise ConfigError("resume needs --out, the folder of the run to go on with")
+    console = stderr_console()
+    out = command.out or _new_folder(command.target)
+    with progress_bar(console) as on_progress:
+        outcome = run(
+            command.target,
+            command.settings(),
+            out,
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
+    _show(outcome, out, console, as_json=command.json)
+
+
+def _evaluate(command: Evaluate) -> None:
+    from lapwing.progress import stderr_console
+    from lapwing.workflow import reopen
+
+    _show(reopen(command.run), command.run, stderr_console(), as_json=command.json)
+
+
+def _new_folder(target: str) -> Path:
+    """runs/FourRoom, or runs/FourRoom-2 and so on where that is taken."""
+    name = Path(target.replace(":", "-")).stem
+    taken = [Path("runs") / name, *(Path("runs") / f"{name}-{number}" for number in range(2, 10_000))]
+    return next(path for path in taken if not path.exists())
+
+
+def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.report import draw_all, summary_table
+
+    figures = draw_all(outcome, out / "figures")
+    console.print(summary_table(outcome))
+    console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in figures)}")
+    if as_json:
+        print(json.dumps(outcome.result, allow_nan=False))
+
+
+def _show_warnings_as_lines() -> None:
+    original = warnings.showwarning
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if issubclass(category, LapwingWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            original(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", LapwingWarning)

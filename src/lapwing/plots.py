@@ -1,0 +1,113 @@
+"""Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from lapwing.envs.gridworld import GridWorld
+from lapwing.storage import make_folder, write_bytes
+
+LEARNED, EXACT, WALL = "#1f77b4", "#d95f02", "#3a3f4b"
+matplotlib.rcParams["svg.hashsalt"] = "lapwing"
+
+
+def save_figure(figure: Figure, path: Path) -> list[Path]:
+    """Write `path`.png and `path`.svg."""
+    make_folder(path.parent)
+    written = []
+    for suffix, options in ((".png", {"dpi": 130}), (".svg", {"metadata": {"Date": None}})):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=suffix[1:], bbox_inches="tight", **options)
+        write_bytes(path.with_suffix(suffix), buffer.getvalue())
+        written.append(path.with_suffix(suffix))
+    return written
+
+
+def draw_eigenfunctions(
+    world: GridWorld, functions: np.ndarray, eigenvalues: np.ndarray, *, most: int = 12
+) -> Figure:
+    """The first eigenfunctions as heat maps over the maze, the constant left out."""
+    shown = min(most, functions.shape[1] - 1)
+    columns = max(1, min(4, shown))
+    rows = max(1, -(-shown // columns))
+    figure = Figure(figsize=(2.4 * columns, 2.6 * rows), layout="constrained")
+    axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
+    for axis in axes:
+        axis.set_axis_off()
+    for index in range(1, shown + 1):
+        values = functions[:, index]
+        limit = np.abs(values).max() or 1.0
+        _draw_map(axes[index - 1], world, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        axes[index - 1].set_title(f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}", fontsize=9)
+    return figure
+
+
+def draw_spectrum(eigenvalues: np.ndarray, exact: np.ndarray | None, operator: str | None) -> Figure:
+    """Learned eigenvalues against the exact ones."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axis = figure.subplots()
+    index = np.arange(1, len(eigenvalues) + 1)
+    if exact is not None:
+        axis.plot(index[: len(exact)], exact, "o", color=EXACT, mfc="none", ms=8, label=f"exact ({operator})")
+    axis.plot(index, eigenvalues, ".", color=LEARNED, label="learned")
+    axis.set_xlabel("eigenfunction")
+    axis.set_ylabel("eigenvalue of the Laplacian")
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_distances(world: GridWorld, distances: dict[str, np.ndarray], goal_state: int) -> Figure:
+    """Distance to a goal, in steps and in the embedding under each spectral filter."""
+    figure = Figure(figsize=(2.9 * len(distances), 3.1), layout="constrained")
+    axes = np.ravel(figure.subplots(1, len(distances), squeeze=False))
+    row, column = world.cells[goal_state]
+    for axis, (title, values) in zip(axes, distances.items(), strict=True):
+        image = _draw_map(axis, world, values, cmap="viridis_r")
+        axis.plot(column, row, "*", color="red", ms=9)
+        axis.set_title(title, fontsize=9)
+        axis.set_axis_off()
+        figure.colorbar(image, ax=axis, shrink=0.7)
+    return figure
+
+
+def draw_learning(metrics: list[dict[str, Any]]) -> Figure:
+    """The loss and its two parts over the steps."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axis = figure.subplots()
+    steps = [row["step"] for row in metrics]
+    for name, label in (
+        ("loss", "loss"),
+        ("graph_drawing", "graph drawing G"),
+        ("penalty", "orthonormality penalty"),
+    ):
+        axis.plot(steps, [row[name] for row in metrics], label=label)
+    axis.set_yscale("symlog", linthresh=0.01)
+    axis.set_xlabel("step")
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray) -> Figure:
+    """States in the plane of the second and third eigenfunctions, where there is no maze to draw on."""
+    figure = Figure(figsize=(4.6, 4), layout="constrained")
+    axis = figure.subplots()
+    colour = functions[:, min(3, functions.shape[1] - 1)]
+    axis.scatter(functions[:, 1], functions[:, min(2, functions.shape[1] - 1)], c=colour, s=6)
+    axis.set_xlabel(f"$f_2$   λ = {eigenvalues[1]:.4f}")
+    axis.set_ylabel(f"$f_3$   λ = {eigenvalues[min(2, len(eigenvalues) - 1)]:.4f}")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _draw_map(axis, world: GridWorld, values: np.ndarray, **options: Any):
+    grid = np.full(world.maze.floor.shape, np.nan)
+    grid[world.maze.floor] = values
+    axis.set_facecolor(WALL)
+    axis.imshow(np.zeros((*grid.shape, 3)) + matplotlib.colors.to_rgb(WALL))
+    return axis.imshow(grid, **options)
