@@ -65,8 +65,7 @@ class Evaluate:
 
 
 Command = (
-    Annotated[Learn, tyro.conf.subcommand("learn")]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    Annotated[Learn, tyro.conf.subcommand("learn")] | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
 )
 
 
@@ -147,7 +146,10 @@ def _evaluate(command: Evaluate) -> None:
 def _new_folder(target: str) -> Path:
     """runs/FourRoom, or runs/FourRoom-2 and so on where that is taken."""
     name = Path(target.replace(":", "-")).stem
-    taken = [Path("runs") / name, *(Path("runs") / f"{name}-{number}" for number in range(2, 10_000))]
+    taken = [
+        Path("runs") / name,
+        *(Path("runs") / f"{name}-{number}" for number in range(2, 10_000)),
+    ]
     return next(path for path in taken if not path.exists())
 
 

@@ -44,7 +44,13 @@ class MLP(eqx.Module):
     scale: Float[Array, " k"]
 
     def __init__(
-        self, shift: np.ndarray, scale: np.ndarray, hidden: Sequence[int], dim: int, *, key: PRNGKeyArray
+        self,
+        shift: np.ndarray,
+        scale: np.ndarray,
+        hidden: Sequence[int],
+        dim: int,
+        *,
+        key: PRNGKeyArray,
     ):
         """Layers from the input through `hidden` to `dim`; inputs become (x - shift) / scale."""
         self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
@@ -108,7 +114,13 @@ class ConvNet(eqx.Module):
     KERNEL = 4
 
     def __init__(
-        self, shape: tuple[int, ...], dim: int, *, channels: int = 16, strides=(2, 2, 1), key: PRNGKeyArray
+        self,
+        shape: tuple[int, ...],
+        dim: int,
+        *,
+        channels: int = 16,
+        strides=(2, 2, 1),
+        key: PRNGKeyArray,
     ):
         """For images of `shape` (height, width, channels)."""
         *keys, output_key = jax.random.split(key, len(strides) + 1)
@@ -179,7 +191,13 @@ def init_encoder(
     if spec.name == "mlp":
         return MLP(shift, scale, spec.hidden, spec.dim, key=key)
     return FourierMLP(
-        shift, scale, spec.hidden, spec.dim, bandwidth=bandwidth, n_features=spec.n_features, key=key
+        shift,
+        scale,
+        spec.hidden,
+        spec.dim,
+        bandwidth=bandwidth,
+        n_features=spec.n_features,
+        key=key,
     )
 
 
@@ -211,9 +229,7 @@ def fit_encoder(
 def encoder_skeleton(spec: EncoderSpec) -> Encoder:
     """The encoder with shapes in place of numbers, to be filled from a file."""
     size = np.zeros(spec.shape[0] if _AXES[spec.name] == 1 else 0, np.float32)
-    return eqx.filter_eval_shape(
-        lambda key: init_encoder(spec, size, size, 1.0, key=key), jax.random.key(0)
-    )
+    return eqx.filter_eval_shape(lambda key: init_encoder(spec, size, size, 1.0, key=key), jax.random.key(0))
 
 
 def default_encoder(shape: tuple[int, ...]) -> EncoderName:

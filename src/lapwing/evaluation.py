@@ -111,9 +111,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 def distance_correlation(world: GridWorld, embedded: np.ndarray, goals: np.ndarray) -> float:
     """Rank correlation of embedding distance with the fewest steps to a goal, mean over `goals`."""
     correlations = [
-        rank_correlation(
-            np.linalg.norm(embedded - embedded[goal], axis=1), world.steps_to(int(goal))
-        )
+        rank_correlation(np.linalg.norm(embedded - embedded[goal], axis=1), world.steps_to(int(goal)))
         for goal in goals
     ]
     return float(np.mean(correlations))

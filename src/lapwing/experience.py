@@ -162,8 +162,7 @@ def load_experience(path: str | Path) -> Experience:
     except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
         if "allow_pickle" in str(error) or "Object arrays" in str(error):
             raise DatasetError(
-                f"{path} holds pickled Python objects, which lapwing never loads; "
-                "save plain numeric arrays"
+                f"{path} holds pickled Python objects, which lapwing never loads; save plain numeric arrays"
             ) from error
         raise DatasetError(f"{path} is damaged or not an .npz file ({error})") from error
     try:
@@ -259,9 +258,7 @@ def collect(
 def _checked_lengths(lengths) -> np.ndarray:
     array = np.asarray(lengths)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise DatasetError(
-            f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}"
-        )
+        raise DatasetError(f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}")
     if len(array) == 0:
         raise DatasetError("there are no episodes; give at least one of two observations")
     if array.min() < 2:
@@ -294,9 +291,7 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
         raise DatasetError(f"observations hold the id {ids.min()}; ids count from 0")
     rows = np.arange(ids.max(initial=-1) + 1, dtype=np.int32) if table is None else np.asarray(table)
     if len(ids) and ids.max() >= len(rows):
-        raise DatasetError(
-            f"observations hold the id {ids.max()}, but the table has {len(rows)} rows"
-        )
+        raise DatasetError(f"observations hold the id {ids.max()}, but the table has {len(rows)} rows")
     if rows.ndim == 1 and not np.array_equal(rows, np.arange(len(rows))):
         raise DatasetError("a table of numbers must be 0, 1, 2, …; make it (states, 1) for scalars")
     return ids.astype(np.int32), rows if rows.ndim == 1 else _learnable("table", rows)

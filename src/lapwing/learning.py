@@ -161,9 +161,7 @@ def _exact_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
 
     def loss(encoder, step, key):
         phi = jax.vmap(encoder.network)(features)
-        return objectives.exact_loss(
-            phi, laplacian, rho, beta=settings.beta, delta=settings.delta
-        )
+        return objectives.exact_loss(phi, laplacian, rho, beta=settings.beta, delta=settings.delta)
 
     return loss
 

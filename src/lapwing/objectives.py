@@ -47,17 +47,13 @@ def pairwise_penalty(phi_u: Phi, phi_v: Phi, delta: float) -> Float[Scalar, ""]:
     return squared_inner - 2 * delta * jnp.mean(squared_norms) + delta**2 * d
 
 
-def exact_penalty(
-    phi: Phi, rho: Float[Array, " batch"], delta: float
-) -> Float[Scalar, ""]:
+def exact_penalty(phi: Phi, rho: Float[Array, " batch"], delta: float) -> Float[Scalar, ""]:
     """The penalty over all states, each with its probability."""
     second_moment = phi.T @ (rho[:, None] * phi)
     return jnp.sum((second_moment - delta * jnp.eye(phi.shape[1])) ** 2)
 
 
-def sampled_loss(
-    phi_u: Phi, phi_v: Phi, phi_1: Phi, phi_2: Phi, *, beta: float, delta: float
-) -> Loss:
+def sampled_loss(phi_u: Phi, phi_v: Phi, phi_1: Phi, phi_2: Phi, *, beta: float, delta: float) -> Loss:
     """The paper's estimator: pairs (u, v) for G, two fresh independent batches for the penalty."""
     return _weighed(graph_drawing(phi_u, phi_v), sampled_penalty(phi_1, phi_2, delta), beta)
 

@@ -52,7 +52,15 @@ def draw_spectrum(eigenvalues: np.ndarray, exact: np.ndarray | None, operator: s
     axis = figure.subplots()
     index = np.arange(1, len(eigenvalues) + 1)
     if exact is not None:
-        axis.plot(index[: len(exact)], exact, "o", color=EXACT, mfc="none", ms=8, label=f"exact ({operator})")
+        axis.plot(
+            index[: len(exact)],
+            exact,
+            "o",
+            color=EXACT,
+            mfc="none",
+            ms=8,
+            label=f"exact ({operator})",
+        )
     axis.plot(index, eigenvalues, ".", color=LEARNED, label="learned")
     axis.set_xlabel("eigenfunction")
     axis.set_ylabel("eigenvalue of the Laplacian")

@@ -12,7 +12,11 @@ from lapwing.runs import RunFolder
 from lapwing.workflow import Outcome
 
 _ROWS = (
-    ("gap", "objective gap", "what the learned functions miss of the smallest G (the paper's metric)"),
+    (
+        "gap",
+        "objective gap",
+        "what the learned functions miss of the smallest G (the paper's metric)",
+    ),
     ("gap_floor", "  floor", "exact eigenvectors of the data itself"),
     ("gap_random", "  random basis", ""),
     ("cosine_mean", "cosine, first 11", "with the exact eigenfunctions, one by one"),

@@ -139,8 +139,7 @@ class RunFolder:
         others = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
         if others:
             raise ConfigError(
-                f"{self.path} is not empty and not a run folder (it holds {others[0]}); "
-                "choose another --out"
+                f"{self.path} is not empty and not a run folder (it holds {others[0]}); choose another --out"
             )
         return False
 

@@ -164,9 +164,7 @@ def open_target(
     return _target_of_data(source.env_id, experience, settings)
 
 
-def _target_of_world(
-    world: GridWorld, settings: LearnSettings, experience: Experience | None
-) -> Target:
+def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
     states = world.observations(settings.observation)
     if settings.true_chain:
         return Target(world.maze.name, None, world, states)
@@ -191,13 +189,9 @@ def _target_of_data(
     return Target(name, experience, None, experience.table, file)
 
 
-def _experience_of_env(
-    env_id: str, settings: LearnSettings, on_progress: Progress | None
-) -> Experience:
+def _experience_of_env(env_id: str, settings: LearnSettings, on_progress: Progress | None) -> Experience:
     if env_id not in gymnasium.registry:
-        raise ConfigError(
-            f"unknown Gymnasium environment {env_id!r}; {_nearest_env(env_id)}"
-        )
+        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(env_id)}")
     try:
         env = gymnasium.make(env_id)
     except gymnasium.error.Error as error:

@@ -79,9 +79,7 @@ def run(
         target = _open_in(folder, source, settings, on_progress)
         if folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
-        representation, trained = learn_target(
-            target, settings, folder=folder, on_progress=on_progress
-        )
+        representation, trained = learn_target(target, settings, folder=folder, on_progress=on_progress)
         representation.save(folder.representation)
         result = evaluate(representation, target) | {
             "target": target.name,

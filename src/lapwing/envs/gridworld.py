@@ -123,9 +123,7 @@ class GridWorld:
             )
         state = int(self.state_at[row, column])
         if state < 0:
-            raise ConfigError(
-                f"goal ({row},{column}) is a wall of {self.maze.name}; choose a floor cell"
-            )
+            raise ConfigError(f"goal ({row},{column}) is a wall of {self.maze.name}; choose a floor cell")
         return state
 
 
