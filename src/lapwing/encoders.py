@@ -180,6 +180,7 @@ class EncoderSpec:
 _AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
 
 
+@eqx.filter_jit
 def init_encoder(
     spec: EncoderSpec, shift: np.ndarray, scale: np.ndarray, bandwidth: float, *, key: PRNGKeyArray
 ) -> Encoder:

@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from lapwing.envs.gridworld import GridWorld
@@ -18,12 +19,13 @@ matplotlib.rcParams["svg.hashsalt"] = "lapwing"
 def save_figure(figure: Figure, path: Path) -> list[Path]:
     """Write `path`.png and `path`.svg."""
     make_folder(path.parent)
-    written = []
-    for suffix, options in ((".png", {"dpi": 130}), (".svg", {"metadata": {"Date": None}})):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix[1:], bbox_inches="tight", **options)
-        write_bytes(path.with_suffix(suffix), buffer.getvalue())
-        written.append(path.with_suffix(suffix))
+    png, svg = io.BytesIO(), io.BytesIO()
+    figure.savefig(png, format="png", dpi=110)
+    figure.set_layout_engine("none")  # the first drawing has laid it out
+    figure.savefig(svg, format="svg", metadata={"Date": None})
+    written = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    for target, buffer in zip(written, (png, svg), strict=True):
+        write_bytes(target, buffer.getvalue())
     return written
 
 
@@ -117,5 +119,5 @@ def _draw_map(axis, world: GridWorld, values: np.ndarray, **options: Any):
     grid = np.full(world.maze.floor.shape, np.nan)
     grid[world.maze.floor] = values
     axis.set_facecolor(WALL)
-    axis.imshow(np.zeros((*grid.shape, 3)) + matplotlib.colors.to_rgb(WALL))
+    axis.imshow(np.zeros((*grid.shape, 3)) + to_rgb(WALL))
     return axis.imshow(grid, **options)

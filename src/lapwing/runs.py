@@ -63,11 +63,10 @@ class RunFolder:
                     f"{self.path} holds {state} run; {going_on}choose another --out, or replace it "
                     "with --overwrite"
                 )
-            if overwrite:
-                self._clear()
-            if self._holds_a_run():
+            if self._holds_a_run() and resume:
                 self._check_same(config)
             else:
+                self._clear()
                 versions = {"format": FORMAT, "version": __version__}
                 storage.write_json(self.path / "config.json", versions | config)
             yield
@@ -159,7 +158,7 @@ class RunFolder:
         names = ("result.json", "representation.safetensors", "metrics.jsonl", "experience.npz")
         owned = [self.path / name for name in names] + self._checkpoints()
         owned += sorted(self.figures.glob("*.png")) + sorted(self.figures.glob("*.svg"))
-        for path in [*owned, self.path / "config.json"]:
+        for path in owned:
             storage.remove(path)
 
 
