@@ -188,7 +188,8 @@ def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "disca
 
 def stationary_distribution(transition: np.ndarray | sparse.sparray) -> np.ndarray:
     """ρ with ρ = Pᵀρ; a chain with more than one is refused. Transient states get zero."""
-    matrix = sparse.csr_array(transition)
+    matrix = sparse.csr_array(transition, copy=True)
+    matrix.eliminate_zeros()  # a stored zero would count as a way from one state to another
     n_classes, label = connected_components(matrix, connection="strong")
     leaves = np.zeros(n_classes, dtype=bool)
     here, there = matrix.nonzero()

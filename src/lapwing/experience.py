@@ -7,7 +7,6 @@ states is ever taken across the end of an episode.
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,16 +18,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from lapwing.envs.gridworld import GridWorld, Observation, random_walks
 from lapwing.errors import DatasetError
 from lapwing.storage import write_bytes
 
+MOST_IDS = 10_000_000
+"""Ids above this are taken for hashes or cell numbers, not for states counted from 0."""
+
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Experience:
     """Validated episodes.
 
@@ -47,31 +50,33 @@ class Experience:
     lengths: np.ndarray
     table: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
+    def __init__(self, observations: ArrayLike, lengths: ArrayLike, table: ArrayLike | None = None):
         """Check everything once, so that nothing else has to."""
-        lengths = _checked_lengths(self.lengths)
-        observations, table = _checked_observations(self.observations, self.table)
-        if lengths.sum() != len(observations):
+        checked_lengths = _checked_lengths(lengths)
+        checked, checked_table = _checked_observations(observations, table)
+        if checked_lengths.sum() != len(checked):
             raise DatasetError(
-                f"lengths add up to {lengths.sum()}, but there are {len(observations)} observations"
+                f"lengths add up to {checked_lengths.sum()}, but there are {len(checked)} observations"
             )
-        object.__setattr__(self, "lengths", lengths)
-        object.__setattr__(self, "observations", observations)
-        object.__setattr__(self, "table", table)
-        _check_finite("table" if table is not None else "observations", self)
+        object.__setattr__(self, "observations", checked)
+        object.__setattr__(self, "lengths", checked_lengths)
+        object.__setattr__(self, "table", checked_table)
+        _check_finite("table" if checked_table is not None else "observations", self)
 
     @classmethod
-    def from_episodes(cls, episodes: Iterable[np.ndarray]) -> "Experience":
+    def from_episodes(cls, episodes: Iterable[ArrayLike]) -> "Experience":
         """Episodes given as one array of observations each.
 
         Example:
             >>> Experience.from_episodes([np.zeros((4, 2)), np.ones((3, 2))]).n_episodes
             2
         """
-        arrays = [np.asarray(episode) for episode in episodes]
+        arrays = [_as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
         if not arrays:
             raise DatasetError("there are no episodes; give at least one of two observations")
         for number, array in enumerate(arrays):
+            if array.ndim == 0:
+                raise DatasetError(f"episode {number} is a single number; give an array of observations")
             if array.shape[1:] != arrays[0].shape[1:]:
                 raise DatasetError(
                     f"episode {number} has observations of shape {array.shape[1:]}, "
@@ -129,16 +134,18 @@ class Experience:
         for array in (self.observations, self.lengths, self.table):
             if array is not None:
                 digest.update(f"{array.dtype}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array))
+                digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file with the arrays `observations`, `lengths` and, if there is one, `table`."""
-        arrays = {"observations": _smallest_integers(self.observations), "lengths": self.lengths}
+        """Write an .npz file: `observations`, `lengths`, `table` if there is one, and the `sha256` of all."""
+        # The digest comes first: damage to the archive's directory can hide what follows an entry.
+        arrays = {"sha256": np.frombuffer(bytes.fromhex(self.sha256()), np.uint8)}
+        arrays |= {"observations": _smallest_integers(self.observations), "lengths": self.lengths}
         if self.table is not None:
             arrays["table"] = self.table
         buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
+        np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
         write_bytes(Path(path), buffer.getvalue())
 
 
@@ -148,27 +155,40 @@ def load_experience(path: str | Path) -> Experience:
     if not path.is_file():
         raise DatasetError(f"no data file {path}")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise DatasetError(f"{path} is not an .npz file; save it with numpy.savez")
-            missing = {"observations", "lengths"} - set(file.files)
-            if missing:
-                raise DatasetError(
-                    f"{path} has no array {sorted(missing)[0]!r}; it holds {', '.join(file.files)}"
-                )
-            arrays = {k: file[k] for k in ("observations", "lengths", "table") if k in file.files}
+        arrays = _read_arrays(path)
     except DatasetError:
         raise
-    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+    except Exception as error:  # damaged bytes make numpy and zipfile raise nearly anything
         if "allow_pickle" in str(error) or "Object arrays" in str(error):
             raise DatasetError(
                 f"{path} holds pickled Python objects, which lapwing never loads; save plain numeric arrays"
             ) from error
         raise DatasetError(f"{path} is damaged or not an .npz file ({error})") from error
+    digest = arrays.pop("sha256", None)
     try:
-        return Experience(**arrays)
+        experience = Experience(**arrays)
     except DatasetError as error:
         raise DatasetError(f"{path}: {error}") from error
+    if digest is not None and digest.tobytes().hex() != experience.sha256():
+        raise DatasetError(
+            f"{path} is damaged: its content does not match its SHA-256 "
+            "(if you changed it on purpose, leave the array sha256 out)"
+        )
+    return experience
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    with path.open("rb") as stream:
+        file = np.load(stream, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise DatasetError(f"{path} is a single array, not an .npz file; save it with numpy.savez")
+        missing = {"observations", "lengths"} - set(file.files)
+        if missing:
+            raise DatasetError(
+                f"{path} has no array {sorted(missing)[0]!r}; it holds {', '.join(file.files)}"
+            )
+        known = ("observations", "lengths", "table", "sha256")
+        return {name: file[name] for name in known if name in file.files}
 
 
 def collect_walks(
@@ -190,6 +210,7 @@ def collect_walks(
         policy: probabilities of the actions in each state; None is uniform.
         key: a typed random key.
     """
+    _check_transitions(transitions)
     episode_length = min(episode_length, transitions)
     episodes = -(-transitions // episode_length)
     walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
@@ -224,6 +245,7 @@ def collect(
         seed: for the environment and its action space.
         on_progress: called now and then with (done, all).
     """
+    _check_transitions(transitions)
     space = env.observation_space
     if not isinstance(space, gymnasium.spaces.Box | gymnasium.spaces.Discrete):
         raise DatasetError(
@@ -234,18 +256,19 @@ def collect(
     seen: list[Any] = []
     lengths: list[int] = []
     observation, _ = env.reset(seed=seed)
-    seen.append(observation)
+    # Copies, for an environment may write its next observation over the last one.
+    seen.append(np.array(observation))
     begin = 0
     for step in range(1, transitions + 1):
         action = env.action_space.sample() if policy is None else policy(observation)
         observation, _, terminated, truncated, _ = env.step(action)
-        seen.append(observation)
+        seen.append(np.array(observation))
         if terminated or truncated or step == transitions:
             lengths.append(len(seen) - begin)
             begin = len(seen)
             if step < transitions:
                 observation, _ = env.reset()
-                seen.append(observation)
+                seen.append(np.array(observation))
         if on_progress and step % 1_000 == 0:
             on_progress(step, transitions)
     observations = np.array(seen)
@@ -255,12 +278,24 @@ def collect(
     return Experience(observations, np.array(lengths))
 
 
+def _check_transitions(transitions: int) -> None:
+    if transitions < 1:
+        raise DatasetError(f"transitions must be at least 1, not {transitions}")
+
+
+def _as_array(name: str, values) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DatasetError(f"{name} cannot be made one array ({error}); give all the same shape") from error
+
+
 def _checked_lengths(lengths) -> np.ndarray:
-    array = np.asarray(lengths)
+    array = _as_array("lengths", lengths)
+    if array.size == 0:
+        raise DatasetError("there are no episodes; give at least one of two observations")
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise DatasetError(f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}")
-    if len(array) == 0:
-        raise DatasetError("there are no episodes; give at least one of two observations")
     if array.min() < 2:
         short = int(np.argmax(array < 2))
         raise DatasetError(
@@ -271,10 +306,10 @@ def _checked_lengths(lengths) -> np.ndarray:
 
 
 def _checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray | None]:
-    array = np.asarray(observations)
+    array = _as_array("observations", observations)
     if table is not None or (array.ndim == 1 and np.issubdtype(array.dtype, np.integer)):
         return _checked_ids(array, table)
-    if array.ndim < 2:
+    if array.ndim < 2 or 0 in array.shape[1:]:
         raise DatasetError(
             f"observations of shape {array.shape} have no features; "
             "give vectors (n, k), images (n, height, width, channels) or integer ids (n,)"
@@ -289,12 +324,21 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
         )
     if len(ids) and ids.min() < 0:
         raise DatasetError(f"observations hold the id {ids.min()}; ids count from 0")
-    rows = np.arange(ids.max(initial=-1) + 1, dtype=np.int32) if table is None else np.asarray(table)
-    if len(ids) and ids.max() >= len(rows):
-        raise DatasetError(f"observations hold the id {ids.max()}, but the table has {len(rows)} rows")
-    if rows.ndim == 1 and not np.array_equal(rows, np.arange(len(rows))):
+    largest = int(ids.max()) if len(ids) else -1
+    if table is None and largest > MOST_IDS:
+        raise DatasetError(
+            f"observations hold the id {largest}; number the states from 0 (numpy.unique gives the inverse)"
+        )
+    rows = np.arange(largest + 1) if table is None else _as_array("table", table)
+    if rows.ndim == 0 or 0 in rows.shape[1:]:
+        raise DatasetError(f"a table of shape {rows.shape} has no features; give one observation a row")
+    if largest >= len(rows):
+        raise DatasetError(f"observations hold the id {largest}, but the table has {len(rows)} rows")
+    if rows.ndim > 1:
+        return ids.astype(np.int32), _learnable("table", rows)
+    if not np.array_equal(rows, np.arange(len(rows))):
         raise DatasetError("a table of numbers must be 0, 1, 2, …; make it (states, 1) for scalars")
-    return ids.astype(np.int32), rows if rows.ndim == 1 else _learnable("table", rows)
+    return ids.astype(np.int32), rows.astype(np.int32)
 
 
 def _learnable(name: str, array: np.ndarray) -> np.ndarray:

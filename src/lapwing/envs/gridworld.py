@@ -113,17 +113,17 @@ class GridWorld:
         """The maze without the agent, one RGB pixel a cell."""
         return np.where(self.maze.floor[..., None], GROUND, WALL).astype(np.uint8)
 
-    def check_cell(self, cell: tuple[int, int]) -> int:
+    def check_cell(self, cell: tuple[int, int], role: str = "goal") -> int:
         """The state at `cell`, or a `ConfigError` that says what is there instead."""
         row, column = cell
         height, width = self.maze.floor.shape
         if not (0 <= row < height and 0 <= column < width):
             raise ConfigError(
-                f"goal ({row},{column}) lies outside {self.maze.name} of {height} x {width} cells"
+                f"{role} ({row},{column}) lies outside {self.maze.name} of {height} x {width} cells"
             )
         state = int(self.state_at[row, column])
         if state < 0:
-            raise ConfigError(f"goal ({row},{column}) is a wall of {self.maze.name}; choose a floor cell")
+            raise ConfigError(f"{role} ({row},{column}) is a wall of {self.maze.name}; choose a floor cell")
         return state
 
 
@@ -201,7 +201,7 @@ class GridWorldEnv(gymnasium.Env):
         """Start anywhere, or at `options={"cell": (row, column)}`."""
         super().reset(seed=seed)
         if options and "cell" in options:
-            self.state = self.world.check_cell(options["cell"])
+            self.state = self.world.check_cell(options["cell"], "start")
         else:
             self.state = int(self.np_random.integers(self.world.n_states))
         return self._observe(), self._info()

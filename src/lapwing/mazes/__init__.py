@@ -58,15 +58,15 @@ def read_maze(source: str | Path) -> Maze:
         152
     """
     if str(source) in BUILT_IN:
-        text = resources.files(__package__).joinpath(BUILT_IN[str(source)]).read_text("utf-8")
+        text = resources.files("lapwing.mazes").joinpath(BUILT_IN[str(source)]).read_text("utf-8")
         return parse_maze(text, name=str(source))
     path = Path(source)
-    if not path.is_file():
-        raise MazeError(f"no maze {str(source)!r}: {nearest(str(source), BUILT_IN)}")
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8") if path.is_file() else None
     except (UnicodeDecodeError, OSError) as error:
         raise MazeError(f"maze file {path} cannot be read as text: {error}") from error
+    if text is None:
+        raise MazeError(f"no maze {str(source)!r}: {nearest(str(source), BUILT_IN)}")
     return parse_maze(text, name=path.stem)
 
 

@@ -1,0 +1,620 @@
+"""Experience: what is accepted, what is refused and how it is told, files, and collecting."""
+
+import io
+import pickle
+import zipfile
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import DatasetError
+from lapwing.experience import Experience, collect, collect_walks, load_experience
+from lapwing.mazes import read_maze
+
+TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
+
+
+def episode_of_each_place(lengths) -> list[int]:
+    return [episode for episode, length in enumerate(lengths) for _ in range(length)]
+
+
+class TestAccepted:
+    def test_vectors(self):
+        seen = np.arange(10.0).reshape(5, 2)
+        experience = Experience(seen, [2, 3])
+        assert (experience.n_episodes, experience.n_transitions, experience.n_states) == (2, 3, None)
+        assert experience.observation_shape == (2,)
+        assert experience.observations.dtype == np.float32
+        np.testing.assert_array_equal(experience.observe(np.array([4, 0])), seen[[4, 0]])
+
+    def test_images_of_bytes_stay_bytes(self):
+        images = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3), dtype=np.uint8)
+        experience = Experience(images, [4])
+        assert experience.observations.dtype == np.uint8
+        assert experience.observation_shape == (5, 6, 3)
+        np.testing.assert_array_equal(experience.observations, images)
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float16, np.float64])
+    def test_other_vectors_become_float32(self, dtype):
+        experience = Experience(np.ones((4, 3), dtype), [4])
+        assert experience.observations.dtype == np.float32
+        assert (experience.observations == 1).all()
+
+    def test_ids_with_a_table(self):
+        experience = Experience(np.array([0, 2, 2, 1]), [4], TABLE)
+        assert experience.n_states == 3
+        assert experience.observation_shape == (2,)
+        np.testing.assert_array_equal(experience.observe(np.arange(4)), TABLE[[0, 2, 2, 1]])
+
+    @pytest.mark.parametrize(
+        "dtype", [np.uint8, np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+    )
+    def test_ids_without_a_table_stand_for_themselves(self, dtype):
+        experience = Experience(np.array([0, 4, 2], dtype), [3])
+        assert experience.n_states == 5
+        assert experience.observation_shape == ()
+        assert experience.observations.dtype == np.int32
+        np.testing.assert_array_equal(experience.observe(np.arange(3)), [0, 4, 2])
+
+    def test_an_id_table_of_floats_is_a_table_of_ids(self):
+        assert Experience(np.array([0, 1]), [2], np.array([0.0, 1.0])).table.dtype == np.int32
+
+    def test_a_table_may_hold_states_never_visited(self):
+        assert Experience(np.array([0, 0]), [2], TABLE).n_states == 3
+
+    def test_from_episodes(self):
+        first, second = np.zeros((4, 2)), np.ones((3, 2))
+        experience = Experience.from_episodes(iter([first, second]))
+        np.testing.assert_array_equal(experience.lengths, [4, 3])
+        np.testing.assert_array_equal(experience.observations, np.concatenate([first, second]))
+
+    def test_from_episodes_of_ids(self):
+        experience = Experience.from_episodes([[0, 1, 2], [2, 1]])
+        assert experience.n_states == 3
+        np.testing.assert_array_equal(experience.observations, [0, 1, 2, 2, 1])
+
+
+class TestRefused:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize(("place", "episode", "step"), [(0, 0, 0), (2, 0, 2), (3, 1, 0), (8, 2, 3)])
+    def test_nan_and_infinity_by_episode_and_step(self, bad, place, episode, step):
+        seen = np.zeros((9, 2))
+        seen[place, 1] = bad
+        with pytest.raises(DatasetError, match=f"NaN or infinity at episode {episode}, step {step};"):
+            Experience(seen, [3, 2, 4])
+
+    def test_the_first_bad_step_is_named(self):
+        seen = np.zeros((6, 1))
+        seen[[2, 4]] = np.nan
+        with pytest.raises(DatasetError, match="episode 0, step 2"):
+            Experience(seen, [3, 3])
+
+    def test_numbers_too_large_for_float32(self):
+        with pytest.raises(DatasetError, match="infinity at episode 0, step 1"):
+            Experience(np.array([[0.0], [1e300]]), [2])
+
+    def test_nan_in_a_table_by_state(self):
+        table = TABLE.copy()
+        table[1, 0] = np.nan
+        with pytest.raises(DatasetError, match="table holds NaN or infinity at state 1"):
+            Experience(np.array([0, 2]), [2], table)
+
+    def test_nan_in_float_images(self):
+        images = np.zeros((2, 3, 3, 1))
+        images[1, 2, 2, 0] = np.nan
+        with pytest.raises(DatasetError, match="episode 0, step 1"):
+            Experience(images, [2])
+
+    @pytest.mark.parametrize(
+        ("lengths", "episode", "count"), [([1, 3], 0, 1), ([3, 1], 1, 1), ([4, 0], 1, 0)]
+    )
+    def test_an_episode_without_a_transition(self, lengths, episode, count):
+        with pytest.raises(DatasetError, match=f"episode {episode} has {count} observations; .* at least 2"):
+            Experience(np.zeros((4, 2)), lengths)
+
+    def test_a_negative_length(self):
+        with pytest.raises(DatasetError, match="episode 1 has -1 observations"):
+            Experience(np.zeros((4, 2)), [5, -1])
+
+    @pytest.mark.parametrize("lengths", [[], np.array([], np.int64)])
+    def test_no_episodes(self, lengths):
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            Experience(np.zeros((0, 2)), lengths)
+
+    def test_from_no_episodes(self):
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            Experience.from_episodes([])
+
+    def test_from_an_empty_episode(self):
+        with pytest.raises(DatasetError, match="episode 1 has 0 observations"):
+            Experience.from_episodes([np.zeros((3, 2)), np.zeros((0, 2))])
+
+    @pytest.mark.parametrize("lengths", [[2, 2], [2, 4], [6]])
+    def test_lengths_that_do_not_add_up(self, lengths):
+        with pytest.raises(DatasetError, match=f"add up to {sum(lengths)}, but there are 5 observations"):
+            Experience(np.zeros((5, 2)), lengths)
+
+    @pytest.mark.parametrize("lengths", [[2.0, 3.0], [[2, 3]], [True, True], ["2", "3"], np.array(5)])
+    def test_lengths_that_are_not_integers(self, lengths):
+        with pytest.raises(DatasetError, match="lengths must be a list of integers"):
+            Experience(np.zeros((5, 2)), lengths)
+
+    @pytest.mark.parametrize(
+        ("array", "name"),
+        [
+            (np.zeros((3, 2), object), "object"),
+            (np.full((3, 2), "a"), "<U1"),
+            (np.zeros((3, 2), complex), "complex128"),
+            (np.zeros((3, 2), bool), "bool"),
+            (np.zeros((3, 2), "datetime64[s]"), r"datetime64\[s\]"),
+            (np.full((3, 2), b"a"), r"\|S1"),
+        ],
+    )
+    def test_what_is_not_a_number(self, array, name):
+        with pytest.raises(DatasetError, match=f"observations must hold numbers, not {name}"):
+            Experience(array, [3])
+        with pytest.raises(DatasetError, match=f"table must hold numbers, not {name}"):
+            Experience(np.zeros(3, int), [3], array)
+
+    @pytest.mark.parametrize("array", [np.zeros(3), np.zeros(3, bool), np.array(["a"] * 3), np.zeros((3, 0))])
+    def test_observations_without_features(self, array):
+        with pytest.raises(DatasetError, match="have no features; give vectors"):
+            Experience(array, [3])
+
+    def test_ids_beyond_the_table(self):
+        with pytest.raises(DatasetError, match="hold the id 3, but the table has 3 rows"):
+            Experience(np.array([0, 3]), [2], TABLE)
+
+    @pytest.mark.parametrize("table", [None, TABLE])
+    def test_negative_ids(self, table):
+        with pytest.raises(DatasetError, match="hold the id -2; ids count from 0"):
+            Experience(np.array([0, -2]), [2], table)
+
+    @pytest.mark.parametrize("ids", [np.zeros(2), np.zeros((2, 1), int), np.zeros(2, bool)])
+    def test_ids_that_are_not_whole_numbers(self, ids):
+        with pytest.raises(DatasetError, match="with a table, observations must be integer ids"):
+            Experience(ids, [2], TABLE)
+
+    @pytest.mark.parametrize("largest", [2**31, 2**40, 2**63 - 1])
+    def test_hashes_in_place_of_ids(self, largest):
+        with pytest.raises(DatasetError, match=f"hold the id {largest}; number the states from 0"):
+            Experience(np.array([0, largest]), [2])
+
+    @pytest.mark.parametrize("table", [np.array([1.0, 0.0]), np.array([0, 2]), np.array(["a", "b"])])
+    def test_a_table_of_scalars(self, table):
+        with pytest.raises(DatasetError, match=r"make it \(states, 1\) for scalars"):
+            Experience(np.array([0, 1]), [2], table)
+
+    @pytest.mark.parametrize("table", [np.array(3.0), np.zeros((2, 0))])
+    def test_a_table_without_features(self, table):
+        with pytest.raises(DatasetError, match="has no features"):
+            Experience(np.array([0, 1]), [2], table)
+
+    def test_shapes_that_differ_between_episodes(self):
+        with pytest.raises(
+            DatasetError, match=r"episode 1 has observations of shape \(3,\), episode 0 of \(2,\)"
+        ):
+            Experience.from_episodes([np.zeros((4, 2)), np.zeros((4, 3))])
+
+    def test_shapes_that_differ_within_an_episode(self):
+        with pytest.raises(DatasetError, match="episode 1 cannot be made one array"):
+            Experience.from_episodes([[[1.0], [2.0]], [[1.0], [2.0, 3.0]]])
+
+    def test_numbers_in_place_of_episodes(self):
+        with pytest.raises(DatasetError, match="episode 0 is a single number"):
+            Experience.from_episodes([np.array(1.0), np.array(2.0)])
+
+
+lengths_lists = st.lists(st.integers(2, 9), min_size=1, max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(lengths_lists)
+def test_horizons_end_with_the_episode(lengths):
+    experience = Experience(np.zeros((sum(lengths), 1)), lengths)
+    episode = episode_of_each_place(lengths)
+    for place, horizon in enumerate(experience.horizons):
+        assert episode[place + horizon] == episode[place]
+        after = place + horizon + 1
+        assert after == len(episode) or episode[after] != episode[place]
+    assert experience.n_transitions == sum(experience.horizons > 0)
+
+
+class TestTabulated:
+    def test_the_same_observations_by_id(self):
+        rng = np.random.default_rng(0)
+        seen = rng.standard_normal((7, 3)).astype(np.float32)[rng.integers(7, size=60)]
+        experience = Experience(seen, [20, 40])
+        table = experience.tabulated()
+        assert table.n_states == len({row.tobytes() for row in seen})
+        np.testing.assert_array_equal(table.observe(np.arange(60)), seen)
+        np.testing.assert_array_equal(table.lengths, experience.lengths)
+
+    def test_images(self):
+        rng = np.random.default_rng(1)
+        seen = rng.integers(0, 256, (4, 5, 5, 3), dtype=np.uint8)[rng.integers(4, size=30)]
+        table = Experience(seen, [30]).tabulated()
+        assert table.n_states == 4
+        assert table.table.dtype == np.uint8
+        np.testing.assert_array_equal(table.observe(np.arange(30)), seen)
+
+    def test_more_than_the_limit_stays_as_it_is(self):
+        experience = Experience(np.arange(11.0)[:, None], [11])
+        assert experience.tabulated(limit=10) is experience
+        assert experience.tabulated(limit=11).n_states == 11
+
+    def test_distinct_observations_late_in_the_data_count_too(self):
+        seen = np.concatenate([np.zeros(100), np.arange(20.0)])[:, None]
+        experience = Experience(seen, [120])
+        assert experience.tabulated(limit=10) is experience
+
+    def test_a_table_stays(self):
+        experience = Experience(np.array([0, 1]), [2], TABLE)
+        assert experience.tabulated() is experience
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.integers(-2, 2), min_size=2, max_size=30))
+    def test_any_column_of_numbers(self, values):
+        seen = np.array(values, np.float32)[:, None]
+        table = Experience(seen, [len(values)]).tabulated()
+        assert table.n_states == len(set(values))
+        np.testing.assert_array_equal(table.observe(np.arange(len(values))), seen)
+
+
+def examples() -> dict[str, Experience]:
+    rng = np.random.default_rng(0)
+    world = GridWorld(read_maze("FourRoom"))
+    return {
+        "vectors": Experience(rng.standard_normal((9, 3)), [4, 5]),
+        "images": Experience(rng.integers(0, 256, (4, 5, 6, 3), dtype=np.uint8), [2, 2]),
+        "float images": Experience(rng.random((4, 5, 6, 1)), [4]),
+        "ids": Experience(np.array([0, 300, 5]), [3]),
+        "table": Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE),
+        "maze images": Experience(np.array([0, 151]), [2], world.observations("image")),
+        "odd numbers": Experience(np.array([[-0.0, 1e-45], [3.4e38, -1e-38]]), [2]),
+    }
+
+
+def same_bits(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+class TestFiles:
+    @pytest.mark.parametrize("kind", examples())
+    def test_round_trip_bit_for_bit(self, kind, tmp_path):
+        saved = examples()[kind]
+        saved.save(tmp_path / "data.npz")
+        loaded = load_experience(tmp_path / "data.npz")
+        for name in ("observations", "lengths", "table"):
+            assert same_bits(getattr(saved, name), getattr(loaded, name)), name
+        assert loaded.sha256() == saved.sha256()
+
+    def test_a_file_that_was_changed_is_told_from_a_damaged_one(self, tmp_path):
+        Experience(np.zeros((4, 2)), [4]).save(tmp_path / "data.npz")
+        with np.load(tmp_path / "data.npz") as file:
+            arrays = dict(file) | {"lengths": np.array([2, 2])}
+        np.savez(tmp_path / "changed.npz", **arrays)
+        with pytest.raises(DatasetError, match=r"does not match its SHA-256 .*leave the array sha256 out"):
+            load_experience(tmp_path / "changed.npz")
+        del arrays["sha256"]
+        np.savez(tmp_path / "changed.npz", **arrays)
+        assert load_experience(tmp_path / "changed.npz").n_episodes == 2
+
+    def test_ids_are_stored_small(self, tmp_path):
+        Experience(np.zeros(100_000, int), [100_000]).save(tmp_path / "data.npz")
+        assert (tmp_path / "data.npz").stat().st_size < 110_000
+
+    def test_what_numpy_saves_can_be_loaded(self, tmp_path):
+        np.savez_compressed(tmp_path / "data.npz", observations=np.zeros((5, 2)), lengths=[2, 3], note=[1])
+        assert load_experience(tmp_path / "data.npz").n_transitions == 3
+
+    def test_a_digest_for_each_content(self):
+        digests = {name: experience.sha256() for name, experience in examples().items()}
+        assert len(set(digests.values())) == len(digests)
+        seen = np.zeros((6, 2))
+        parts = {Experience(seen, lengths).sha256() for lengths in ([6], [3, 3], [2, 4])}
+        assert len(parts) == 3
+        assert Experience(np.zeros((4, 3)), [4]).sha256() != Experience(np.zeros((4, 1)), [4]).sha256()
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(DatasetError, match=r"no data file .*none\.npz"):
+            load_experience(tmp_path / "none.npz")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(DatasetError, match="no data file"):
+            load_experience(tmp_path)
+
+    @pytest.mark.parametrize("missing", ["observations", "lengths"])
+    def test_a_missing_array_is_named(self, missing, tmp_path):
+        arrays = {"observations": np.zeros((4, 2)), "lengths": [4], "rewards": np.zeros(3)}
+        del arrays[missing]
+        np.savez(tmp_path / "data.npz", **arrays)
+        with pytest.raises(DatasetError, match=rf"data\.npz has no array '{missing}'; it holds .*rewards"):
+            load_experience(tmp_path / "data.npz")
+
+    def test_a_single_array(self, tmp_path):
+        np.save(tmp_path / "data.npy", np.zeros((4, 2)))
+        with pytest.raises(DatasetError, match=r"data\.npy is a single array, not an \.npz file"):
+            load_experience(tmp_path / "data.npy")
+
+    @pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04", b"\x93NUMPY"])
+    def test_not_an_archive(self, content, tmp_path):
+        (tmp_path / "data.npz").write_bytes(content)
+        with pytest.raises(DatasetError, match=r"data\.npz"):
+            load_experience(tmp_path / "data.npz")
+
+    def test_an_archive_of_something_else(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "data.npz", "w") as archive:
+            archive.writestr("observations", b"text")
+            archive.writestr("lengths", b"text")
+        with pytest.raises(DatasetError):
+            load_experience(tmp_path / "data.npz")
+
+    def test_bad_content_names_the_file(self, tmp_path):
+        np.savez(tmp_path / "data.npz", observations=np.full((4, 2), np.nan), lengths=[2, 2])
+        with pytest.raises(DatasetError, match=r"data\.npz: observations hold NaN .* episode 0, step 0"):
+            load_experience(tmp_path / "data.npz")
+
+
+class Intruder:
+    """Unpickling this writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+class TestPickles:
+    @pytest.mark.parametrize("name", ["observations", "lengths", "table"])
+    def test_pickled_arrays_are_refused_and_never_run(self, name, tmp_path):
+        canary = tmp_path / "canary"
+        arrays = {"observations": np.array([0, 1]), "lengths": np.array([2]), "table": np.zeros((2, 1))}
+        arrays[name] = np.array([Intruder(canary)] * 2, object)
+        np.savez(tmp_path / "data.npz", **arrays)
+        with pytest.raises(DatasetError, match="pickled Python objects, which lapwing never loads"):
+            load_experience(tmp_path / "data.npz")
+        assert not canary.exists()
+        # The canary is a live one: numpy, if allowed, runs it.
+        with np.load(tmp_path / "data.npz", allow_pickle=True) as file:
+            file[name][0].close()
+        assert canary.exists()
+
+    def test_a_bare_pickle(self, tmp_path):
+        canary = tmp_path / "canary"
+        (tmp_path / "data.npz").write_bytes(pickle.dumps(Intruder(canary)))
+        with pytest.raises(DatasetError, match="pickled"):
+            load_experience(tmp_path / "data.npz")
+        assert not canary.exists()
+
+    def test_a_pickle_beside_the_arrays_is_left_alone(self, tmp_path):
+        canary = tmp_path / "canary"
+        odd = np.array([Intruder(canary)], object)
+        np.savez(tmp_path / "data.npz", observations=np.zeros((4, 2)), lengths=[4], extra=odd)
+        assert load_experience(tmp_path / "data.npz").n_transitions == 3
+        assert not canary.exists()
+
+
+@pytest.fixture(scope="module")
+def saved_file(tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "data.npz"
+    Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE).save(path)
+    return path.read_bytes()
+
+
+class TestDamage:
+    def test_truncated_anywhere(self, saved_file, tmp_path):
+        path = tmp_path / "data.npz"
+        for size in range(0, len(saved_file), 7):
+            path.write_bytes(saved_file[:size])
+            with pytest.raises(DatasetError, match=r"data\.npz"):
+                load_experience(path)
+
+    @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+    def test_a_damaged_byte_anywhere_is_told_or_does_no_harm(self, saved_file, flip, tmp_path):
+        """The archive carries checksums of its arrays; its own bookkeeping holds bytes that nobody reads."""
+        path = tmp_path / "data.npz"
+        whole = Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE).sha256()
+        refused = 0
+        for place in range(len(saved_file)):
+            damaged = bytearray(saved_file)
+            damaged[place] ^= flip
+            path.write_bytes(damaged)
+            try:
+                loaded = load_experience(path)
+            except DatasetError:
+                refused += 1
+            else:
+                assert loaded.sha256() == whole, f"byte {place} changed the content"
+        assert refused > len(saved_file) / 2
+
+    def test_a_header_that_promises_too_much(self, tmp_path):
+        buffer = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            buffer, {"descr": "<f8", "fortran_order": False, "shape": (2**40, 2**20)}
+        )
+        with zipfile.ZipFile(tmp_path / "data.npz", "w") as archive:
+            archive.writestr("observations.npy", buffer.getvalue())
+            archive.writestr("lengths.npy", buffer.getvalue())
+        with pytest.raises(DatasetError):
+            load_experience(tmp_path / "data.npz")
+
+
+class TestCollectWalks:
+    WORLD = GridWorld(read_maze("FourRoom"))
+
+    @pytest.mark.parametrize(
+        ("transitions", "lengths"),
+        [(100, [51, 51]), (110, [51, 51, 11]), (51, [51, 2]), (50, [51]), (7, [8]), (1, [2])],
+    )
+    def test_lengths(self, transitions, lengths):
+        experience = collect_walks(self.WORLD, "position", transitions, key=jax.random.key(0))
+        np.testing.assert_array_equal(experience.lengths, lengths)
+        assert experience.n_transitions == transitions
+
+    def test_every_pair_within_an_episode_is_a_move(self):
+        experience = collect_walks(self.WORLD, "index", 5_003, episode_length=7, key=jax.random.key(1))
+        possible = self.WORLD.transition_matrix().toarray() > 0
+        places = np.flatnonzero(experience.horizons > 0)
+        ids = experience.observations
+        assert possible[ids[places], ids[places + 1]].all()
+        # Starts are anywhere, so most pairs across an end could not have been moves.
+        ends = np.flatnonzero(experience.horizons == 0)[:-1]
+        assert possible[ids[ends], ids[ends + 1]].mean() < 0.2
+
+    @pytest.mark.parametrize("kind", ["index", "position", "image"])
+    def test_the_table_is_the_worlds(self, kind):
+        experience = collect_walks(self.WORLD, kind, 50, key=jax.random.key(0))
+        np.testing.assert_array_equal(experience.table, self.WORLD.observations(kind))
+
+    def test_same_seed_same_bits_and_others_differ(self):
+        digests = [
+            collect_walks(self.WORLD, "index", 500, key=jax.random.key(seed)).sha256()
+            for seed in (0, 0, 1, 2, 3)
+        ]
+        assert digests[0] == digests[1]
+        assert len(set(digests)) == 4
+
+    def test_a_policy(self):
+        always_up = np.tile([1.0, 0.0, 0.0, 0.0], (self.WORLD.n_states, 1))
+        experience = collect_walks(self.WORLD, "index", 500, policy=always_up, key=jax.random.key(0))
+        places = np.flatnonzero(experience.horizons > 0)
+        up = self.WORLD.next_state[experience.observations[places], 0]
+        np.testing.assert_array_equal(experience.observations[places + 1], up)
+
+    @pytest.mark.parametrize("transitions", [0, -3])
+    def test_nothing_to_collect(self, transitions):
+        with pytest.raises(DatasetError, match=f"transitions must be at least 1, not {transitions}"):
+            collect_walks(self.WORLD, "index", transitions, key=jax.random.key(0))
+
+
+class Counter(gymnasium.Env):
+    """Counts its steps in one buffer that it writes over; ends after `length` steps, in either way."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, length: int, terminates: bool):
+        self.length, self.terminates = length, terminates
+        self.buffer = np.array([-1.0, 0.0], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.buffer += [1, 0]
+        self.buffer[1] = 0
+        return self.buffer, {}
+
+    def step(self, action):
+        self.buffer[1] += 1
+        ended = self.buffer[1] == self.length
+        return self.buffer, 0.0, bool(ended and self.terminates), bool(ended and not self.terminates), {}
+
+
+class TestCollect:
+    @pytest.mark.parametrize("terminates", [False, True])
+    @pytest.mark.parametrize(
+        ("transitions", "lengths"), [(10, [5, 5, 3]), (8, [5, 5]), (9, [5, 5, 2]), (1, [2])]
+    )
+    def test_episodes_and_their_last_observations(self, terminates, transitions, lengths):
+        """Also where the environment gives the same array each time."""
+        experience = collect(Counter(4, terminates), transitions)
+        np.testing.assert_array_equal(experience.lengths, lengths)
+        expected = [(episode, step) for episode, length in enumerate(lengths) for step in range(length)]
+        np.testing.assert_array_equal(experience.observations, expected)
+
+    def test_cart_pole(self):
+        env = gymnasium.make("CartPole-v1")
+        experience = collect(env, 500, seed=3)
+        assert experience.n_transitions == 500
+        assert experience.n_states is None
+        # The same actions replayed give the same observations.
+        again = gymnasium.make("CartPole-v1")
+        again.action_space.seed(3)
+        observation, _ = again.reset(seed=3)
+        for place, horizon in enumerate(experience.horizons):
+            np.testing.assert_array_equal(experience.observations[place], observation)
+            if horizon > 0:
+                observation, _, terminated, truncated, _ = again.step(again.action_space.sample())
+                ended = place + 1 == len(experience.horizons) - 1 or horizon == 1
+                assert (terminated or truncated) <= ended
+            else:
+                observation, _ = again.reset()
+
+    @pytest.mark.parametrize(("env_id", "states"), [("FrozenLake-v1", 16), ("CliffWalking-v1", 48)])
+    def test_discrete_observations_become_ids(self, env_id, states):
+        experience = collect(gymnasium.make(env_id), 300, seed=0)
+        assert experience.n_states == states
+        assert experience.observation_shape == ()
+        assert experience.n_transitions == 300
+
+    def test_discrete_observations_that_do_not_count_from_zero(self):
+        class Shifted(gymnasium.ObservationWrapper):
+            def __init__(self, env):
+                super().__init__(env)
+                self.observation_space = gymnasium.spaces.Discrete(16, start=100)
+
+            def observation(self, observation):
+                return observation + 100
+
+        plain = collect(gymnasium.make("FrozenLake-v1"), 100, seed=0)
+        shifted = collect(Shifted(gymnasium.make("FrozenLake-v1")), 100, seed=0)
+        np.testing.assert_array_equal(shifted.observations, plain.observations)
+        assert shifted.n_states == 16
+
+    @pytest.mark.parametrize("kind", ["index", "position", "image"])
+    def test_a_maze_has_its_episodes_of_fifty_steps(self, kind):
+        experience = collect(gymnasium.make("lapwing/FourRoom-v0", observation=kind), 120, seed=1)
+        np.testing.assert_array_equal(experience.lengths, [51, 51, 21])
+        world = GridWorld(read_maze("FourRoom"))
+        assert experience.observation_shape == world.observations(kind).shape[1:]
+        ids = experience.observations
+        if kind != "index":
+            known = {row.tobytes(): state for state, row in enumerate(world.observations(kind))}
+            ids = np.array([known[row.tobytes()] for row in experience.observations])
+        places = np.flatnonzero(experience.horizons > 0)
+        assert (world.transition_matrix().toarray()[ids[places], ids[places + 1]] > 0).all()
+
+    def test_same_seed_same_bits_and_others_differ(self):
+        first, again, other = (
+            collect(gymnasium.make("lapwing/FourRoom-v0"), 200, seed=seed).sha256() for seed in (5, 5, 6)
+        )
+        assert first == again
+        assert first != other
+
+    def test_a_policy_of_the_users(self):
+        env = gymnasium.make("lapwing/FourRoom-v0", observation="position")
+        seen = []
+
+        def always_down(observation):
+            seen.append(np.array(observation))
+            return 1
+
+        experience = collect(env, 60, policy=always_down, seed=0)
+        np.testing.assert_array_equal(seen, experience.observations[experience.horizons > 0])
+        down = np.diff(experience.observations, axis=0)[experience.horizons[:-1] > 0]
+        assert (down[:, 1] == 0).all()
+        assert (down[:, 0] >= 0).all()
+        assert (down[:, 0] > 0).any()
+
+    def test_progress(self):
+        calls = []
+        collect(Counter(10, False), 2_500, on_progress=lambda done, of: calls.append((done, of)))
+        assert calls == [(1_000, 2_500), (2_000, 2_500)]
+
+    def test_observations_that_cannot_be_embedded(self):
+        env = Counter(4, False)
+        env.observation_space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(2)})
+        with pytest.raises(DatasetError, match="observations of type Dict cannot be embedded; wrap"):
+            collect(env, 10)
+
+    def test_nothing_to_collect(self):
+        with pytest.raises(DatasetError, match="transitions must be at least 1, not 0"):
+            collect(Counter(4, False), 0)
