@@ -213,7 +213,7 @@ class TestRefused:
 lengths_lists = st.lists(st.integers(2, 9), min_size=1, max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(lengths_lists)
 def test_horizons_end_with_the_episode(lengths):
     experience = Experience(np.zeros((sum(lengths), 1)), lengths)
@@ -257,7 +257,7 @@ class TestTabulated:
         experience = Experience(np.array([0, 1]), [2], TABLE)
         assert experience.tabulated() is experience
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(st.lists(st.integers(-2, 2), min_size=2, max_size=30))
     def test_any_column_of_numbers(self, values):
         seen = np.array(values, np.float32)[:, None]

@@ -261,7 +261,7 @@ def test_jax_and_gymnasium_and_the_text_agree_over_100_000_random_steps(stay):
     np.testing.assert_array_equal(np.array(by_text), np.asarray(walked))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(1, 5).flatmap(
         lambda width: st.lists(st.text("#..", min_size=width, max_size=width), min_size=1, max_size=5)

@@ -220,7 +220,7 @@ def drawings(draw) -> list[list[str]]:
     return [marks[row * width : (row + 1) * width] for row in range(height)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(drawings())
 def test_the_floor_kept_is_one_whole_part(drawing):
     text = "\n".join("".join(line) for line in drawing)

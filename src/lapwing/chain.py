@@ -8,8 +8,9 @@ Four chains matter and are kept apart: the true one, the true one with resets (a
 the counts of an experience give, and the one that the pair sampler draws from.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -21,7 +22,8 @@ from lapwing.errors import ConfigError
 from lapwing.experience import Experience
 from lapwing.sampling import PastEnd
 
-Matrix = np.ndarray | sparse.sparray | LinearOperator
+Matrix = Any
+"""A NumPy array, a sparse array, or a `LinearOperator`: whatever multiplies vectors by `@`."""
 DENSE_LIMIT = 3_000
 """Up to this many states matrices are dense, above it sparse or never written out."""
 
@@ -96,10 +98,9 @@ class Chain:
             def multiply(vector):
                 padded = np.zeros(whole.shape[0])
                 padded[index] = scale * np.ravel(vector)
-                return scale * (whole @ padded)[index]
+                return scale * whole.matvec(padded)[index]
 
-            size = len(index)
-            return LinearOperator((size, size), matvec=multiply, rmatvec=multiply, dtype=np.float64)
+            return _operator(len(index), multiply)
         inside = self.weights[visited][:, visited]
         if sparse.issparse(inside):
             return (sparse.diags_array(scale) @ inside @ sparse.diags_array(scale)).tocsc()
@@ -107,7 +108,7 @@ class Chain:
 
 
 def true_chain(
-    transition: np.ndarray | sparse.sparray, lam: float = 0.0, rho: np.ndarray | None = None
+    transition: Matrix, lam: float = 0.0, rho: np.ndarray | None = None
 ) -> Chain:
     """The chain of a transition matrix, at its stationary distribution unless `rho` is given.
 
@@ -121,7 +122,7 @@ def true_chain(
 
 
 def reset_chain(
-    transition: np.ndarray | sparse.sparray,
+    transition: Matrix,
     start: np.ndarray,
     episode_length: float,
     lam: float = 0.0,
@@ -145,7 +146,7 @@ def empirical_chain(experience: Experience, lam: float = 0.0) -> Chain:
     """
     counts = _pair_counts(experience, 1)
     leaving = np.asarray(counts.sum(axis=1)).reshape(-1)
-    transition = sparse.diags_array(_inverse_where_positive(leaving)) @ counts
+    transition: Matrix = sparse.diags_array(_inverse_where_positive(leaving)) @ counts
     weights = _joint(transition.tocsr(), steadied_visits(experience), lam)
     return Chain(weights, f"empirical chain, lam={lam:g}")
 
@@ -186,7 +187,7 @@ def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "disca
     return Chain(_symmetric(joint), f"sampled chain, lam={lam:g}, {past_end}")
 
 
-def stationary_distribution(transition: np.ndarray | sparse.sparray) -> np.ndarray:
+def stationary_distribution(transition: Matrix) -> np.ndarray:
     """ρ with ρ = Pᵀρ; a chain with more than one is refused. Transient states get zero."""
     matrix = sparse.csr_array(transition, copy=True)
     matrix.eliminate_zeros()  # a stored zero would count as a way from one state to another
@@ -231,7 +232,7 @@ def _joint(transition, rho: np.ndarray, lam: float) -> Matrix:
     return _multi_step_operator(sparse.csr_array(transition), rho, lam)
 
 
-def _multi_step_operator(transition, rho: np.ndarray, lam: float) -> LinearOperator:
+def _multi_step_operator(transition, rho: np.ndarray, lam: float) -> Matrix:
     """½(J + Jᵀ) with J = diag(ρ) P (I-λP)⁻¹, through sparse solves alone."""
     solver = splu((sparse.eye_array(len(rho)) - lam * transition).tocsc())
 
@@ -247,7 +248,13 @@ def _multi_step_operator(transition, rho: np.ndarray, lam: float) -> LinearOpera
         vector = np.ravel(vector)
         return (joint(vector) + joint_transposed(vector)) / (2 * total)
 
-    return LinearOperator((len(rho), len(rho)), matvec=multiply, rmatvec=multiply, dtype=np.float64)
+    return _operator(len(rho), multiply)
+
+
+def _operator(size: int, multiply: Callable[[np.ndarray], np.ndarray]) -> Matrix:
+    """A symmetric operator known by its products alone."""
+    make: Any = LinearOperator
+    return make((size, size), matvec=multiply, rmatvec=multiply, dtype=np.float64)
 
 
 def _symmetric(joint):
@@ -292,7 +299,8 @@ def _smallest(operator: Matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigsh(operator, k=d, which="LA", v0=start)
         order = np.argsort(-values)
         return 1 - values[order], vectors[:, order]
-    laplacian = (sparse.eye_array(size) - operator).tocsc()
+    dense = isinstance(operator, np.ndarray)
+    laplacian = np.eye(size) - operator if dense else (sparse.eye_array(size) - operator).tocsc()
     # Shift-invert just below zero: the smallest eigenvalues become the largest, well apart.
     values, vectors = eigsh(laplacian, k=d, sigma=-1e-6, which="LM", v0=start)
     order = np.argsort(values)
@@ -325,7 +333,7 @@ def _inverse_where_positive(values: np.ndarray) -> np.ndarray:
     return np.divide(1.0, values, out=np.zeros_like(values, dtype=np.float64), where=values > 0)
 
 
-def _dense(matrix: Matrix) -> np.ndarray:
+def _dense(matrix: Matrix) -> Any:
     if isinstance(matrix, np.ndarray):
         return matrix
     return matrix @ np.eye(matrix.shape[1]) if isinstance(matrix, LinearOperator) else matrix.toarray()
