@@ -107,9 +107,7 @@ class Chain:
         return scale[:, None] * inside * scale[None, :]
 
 
-def true_chain(
-    transition: Matrix, lam: float = 0.0, rho: np.ndarray | None = None
-) -> Chain:
+def true_chain(transition: Matrix, lam: float = 0.0, rho: np.ndarray | None = None) -> Chain:
     """The chain of a transition matrix, at its stationary distribution unless `rho` is given.
 
     Args:

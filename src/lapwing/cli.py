@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -29,24 +29,29 @@ if TYPE_CHECKING:
 class Learn(LearnSettings):
     """Learn a representation, evaluate it and draw it.
 
-    Examples:
-      lapwing learn FourRoom                     10⁶ random steps, 20 eigenfunctions, seconds
-      lapwing learn my_maze.txt --dim 11         a maze of your own: # wall, . floor, G goal
-      lapwing learn data.npz --out runs/mine     recorded experience
-      lapwing learn gym:CartPole-v1 --transitions 100000
-      lapwing learn FourRoom --preset paper      the recipe of Wu, Tucker and Nachum (2019)
+    lapwing learn FourRoom: 10⁶ random steps, 20 eigenfunctions, in seconds.
+
+    lapwing learn my_maze.txt --dim 11: a maze of your own, # wall, . floor, G goal.
+
+    lapwing learn data.npz --out runs/mine: recorded experience.
+
+    lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
+
+    lapwing learn FourRoom --preset paper: the recipe of Wu, Tucker and Nachum (2019).
     """
 
-    target: tyro.conf.Positional[str] = ""
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
     """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), an .npz file, or gym:ENV_ID."""
-    out: Path | None = None
-    """The run folder (a new one under runs/)."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: a new one in runs/)")
+    ] = None
+    """The run folder."""
     overwrite: bool = False
     """Replace the run that is in the folder."""
     resume: bool = False
     """Go on with the run in the folder where it was interrupted."""
     json: bool = False
-    """Print the measures as one line of JSON on standard output."""
+    """Print the measures as one line of JSON on standard output, and nothing else there."""
 
     def settings(self) -> LearnSettings:
         """The settings of learning alone."""
@@ -58,15 +63,10 @@ class Learn(LearnSettings):
 class Evaluate:
     """Measure a finished run again, against the exact spectrum where there is one, and draw it."""
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The folder of a finished run."""
     json: bool = False
     """Print the measures as one line of JSON on standard output."""
-
-
-Command = (
-    Annotated[Learn, tyro.conf.subcommand("learn")] | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,7 +100,7 @@ def _parse(arguments: list[str]) -> Learn | Evaluate:
         prog="lapwing",
         description="Laplacian state representations from reinforcement-learning experience.",
         args=arguments,
-        config=(tyro.conf.FlagConversionOff,) if False else (),
+        config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
     )
 
 
@@ -120,6 +120,8 @@ def _learn(command: Learn) -> None:
     from lapwing.progress import progress_bar, stderr_console
     from lapwing.workflow import run
 
+    if not command.target:
+        raise ConfigError("name a target: lapwing learn FourRoom, a maze .txt, a data .npz, or gym:ENV_ID")
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to go on with")
     console = stderr_console()

@@ -11,11 +11,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.spatial import cKDTree
+from jaxtyping import Array, Float, PRNGKeyArray, Scalar
+from scipy.spatial import KDTree
 
 from lapwing.errors import ConfigError
 from lapwing.settings import EncoderName
+
+Numbers = jax.Array | np.ndarray
 
 
 class Linear(eqx.Module):
@@ -45,8 +47,8 @@ class MLP(eqx.Module):
 
     def __init__(
         self,
-        shift: np.ndarray,
-        scale: np.ndarray,
+        shift: Numbers,
+        scale: Numbers,
         hidden: Sequence[int],
         dim: int,
         *,
@@ -75,8 +77,8 @@ class FourierMLP(eqx.Module):
 
     def __init__(
         self,
-        shift: np.ndarray,
-        scale: np.ndarray,
+        shift: Numbers,
+        scale: Numbers,
         hidden: Sequence[int],
         dim: int,
         *,
@@ -84,13 +86,19 @@ class FourierMLP(eqx.Module):
         n_features: int = 128,
         key: PRNGKeyArray,
     ):
-        """`n_features` directions with standard deviation `bandwidth`, each giving a sine and a cosine."""
+        """`n_features` directions, each giving a sine and a cosine.
+
+        Half of them have standard deviation `bandwidth`, for what bends within a cell; the others range
+        from 1 to `bandwidth`, for what spans the whole space.
+        """
         direction_key, layer_key = jax.random.split(key)
         self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
-        self.directions = bandwidth * jax.random.normal(direction_key, (n_features, len(shift)))
+        ladder = jnp.logspace(0.0, jnp.log10(bandwidth), n_features // 2)
+        deviations = jnp.append(ladder, jnp.full(n_features - len(ladder), bandwidth))
+        self.directions = deviations[:, None] * jax.random.normal(direction_key, (n_features, len(shift)))
         self.layers = _layers([2 * n_features, *hidden, dim], key=layer_key)
 
-    def features(self, observation) -> Float[Array, " 2f"]:
+    def features(self, observation) -> Float[Array, " features"]:
         """Sines and cosines of the standardised vector along the directions."""
         angles = jax.lax.stop_gradient(self.directions) @ _standardised(self, observation)
         return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)])
@@ -109,40 +117,43 @@ class ConvNet(eqx.Module):
 
     convolutions: tuple[eqx.nn.Linear, ...]
     output: eqx.nn.Linear
+    shift: Float[Array, "height width channels"]
+    scale: Float[Scalar, ""]
     strides: tuple[int, ...] = eqx.field(static=True)
 
     KERNEL = 4
 
     def __init__(
         self,
-        shape: tuple[int, ...],
+        shift: Numbers,
+        scale: Numbers,
         dim: int,
         *,
         channels: int = 16,
-        strides=(2, 2, 1),
+        strides: tuple[int, ...] = (2, 2, 1),
         key: PRNGKeyArray,
     ):
-        """For images of `shape` (height, width, channels)."""
+        """For images of the shape of `shift` (height, width, channels)."""
         *keys, output_key = jax.random.split(key, len(strides) + 1)
-        height, width, depth = shape
+        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
+        height, width, depth = shift.shape
         convolutions = []
         for stride, layer_key in zip(strides, keys, strict=True):
             convolutions.append(eqx.nn.Linear(self.KERNEL**2 * depth, channels, key=layer_key))
             height, width, depth = -(-height // stride), -(-width // stride), channels
-        self.convolutions, self.strides = tuple(convolutions), tuple(strides)
+        self.convolutions, self.strides = tuple(convolutions), strides
         self.output = eqx.nn.Linear(height * width * depth, dim, key=output_key)
 
     def features(self, observation) -> Float[Array, "height width channels"]:
-        """Bytes become numbers in [0, 1]."""
-        pixels = jnp.asarray(observation)
-        return pixels / 255.0 if pixels.dtype == jnp.uint8 else pixels
+        """Bytes become numbers in [0, 1]; then the mean image is taken off."""
+        return _standardised(self, _unit_range(observation))
 
     def network(self, features) -> Float[Array, " d"]:
         """The convolutions, then the linear layer."""
         image = features
         for layer, stride in zip(self.convolutions, self.strides, strict=True):
             patches = _patches(image, self.KERNEL, stride)
-            image = jax.nn.relu(patches @ layer.weight.T + layer.bias)
+            image = jax.nn.relu(jax.vmap(jax.vmap(layer))(patches))
         return self.output(image.reshape(-1))
 
 
@@ -182,13 +193,13 @@ _AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
 
 @eqx.filter_jit
 def init_encoder(
-    spec: EncoderSpec, shift: np.ndarray, scale: np.ndarray, bandwidth: float, *, key: PRNGKeyArray
+    spec: EncoderSpec, shift: Numbers, scale: Numbers, bandwidth: float, *, key: PRNGKeyArray
 ) -> Encoder:
-    """An untrained encoder; `shift`, `scale` and `bandwidth` are for those that take vectors."""
+    """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`."""
     if spec.name == "linear":
         return Linear(spec.n_states or 0, spec.dim, key=key)
     if spec.name == "conv":
-        return ConvNet(spec.shape, spec.dim, key=key)
+        return ConvNet(shift, scale, spec.dim, key=key)
     if spec.name == "mlp":
         return MLP(shift, scale, spec.hidden, spec.dim, key=key)
     return FourierMLP(
@@ -215,13 +226,12 @@ def fit_encoder(
     Args:
         spec: which encoder.
         observations: some of them, or all.
-        standardise: whether vectors are brought to mean 0 and standard deviation 1 first.
+        standardise: whether vectors are brought to mean 0 and standard deviation 1 first, and images
+            freed of the mean image and scaled as a whole.
         bandwidth: standard deviation of the Fourier directions; None chooses it from the observations.
         key: a typed random key.
     """
-    if _AXES[spec.name] != 1:
-        return init_encoder(spec, np.zeros(0), np.ones(0), 1.0, key=key)
-    shift, scale = _standardisation(observations, standardise)
+    shift, scale = _standardisation(spec, observations, standardise)
     if bandwidth is None and spec.name == "fourier":
         bandwidth = fourier_bandwidth((observations - shift) / scale)
     return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
@@ -229,8 +239,10 @@ def fit_encoder(
 
 def encoder_skeleton(spec: EncoderSpec) -> Encoder:
     """The encoder with shapes in place of numbers, to be filled from a file."""
-    size = np.zeros(spec.shape[0] if _AXES[spec.name] == 1 else 0, np.float32)
-    return eqx.filter_eval_shape(lambda key: init_encoder(spec, size, size, 1.0, key=key), jax.random.key(0))
+    shift, scale = _standardisation(spec, np.zeros((1, *spec.shape), np.float32), False)
+    return eqx.filter_eval_shape(
+        lambda key: init_encoder(spec, shift, scale, 1.0, key=key), jax.random.key(0)
+    )
 
 
 def default_encoder(shape: tuple[int, ...]) -> EncoderName:
@@ -249,22 +261,34 @@ def fourier_bandwidth(points: np.ndarray) -> float:
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
         return 1.0
-    distances, _ = cKDTree(distinct).query(distinct, k=2)
+    distances, _ = KDTree(distinct).query(distinct, k=2)
     return float(0.8 / np.median(distances[:, 1]))
 
 
-def _standardisation(observations: np.ndarray, standardise: bool) -> tuple[np.ndarray, np.ndarray]:
-    if not standardise:
-        width = observations.shape[1]
-        return np.zeros(width, np.float32), np.ones(width, np.float32)
-    deviation = observations.std(axis=0)
-    scale = np.where(deviation > 1e-6 * deviation.max(initial=0), deviation, 1.0)
-    return observations.mean(axis=0).astype(np.float32), scale.astype(np.float32)
+def _standardisation(
+    spec: EncoderSpec, observations: np.ndarray, standardise: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """What features subtract and divide by: a scale for each feature of a vector, one for an image."""
+    if not standardise or spec.name == "linear":
+        scale = np.ones(spec.shape if len(spec.shape) == 1 else (), np.float32)
+        return np.zeros(spec.shape, np.float32), scale
+    seen = np.asarray(_unit_range(observations), np.float64)
+    spread = seen.std(axis=0)
+    if len(spec.shape) == 1:
+        scale = np.where(spread > 1e-6 * spread.max(initial=0), spread, 1.0)
+    else:
+        scale = np.sqrt(np.mean(spread**2)) or 1.0
+    return seen.mean(axis=0).astype(np.float32), np.asarray(scale, np.float32)
 
 
-def _standardised(encoder: MLP | FourierMLP, observation) -> Float[Array, " k"]:
+def _unit_range(observation):
+    """Bytes become numbers in [0, 1]; numbers stay."""
+    return observation / 255.0 if observation.dtype == np.uint8 else observation
+
+
+def _standardised(encoder, observation):
     shift, scale = jax.lax.stop_gradient((encoder.shift, encoder.scale))
-    return (observation - shift) / scale
+    return (jnp.asarray(observation) - shift) / scale
 
 
 def _layers(sizes: Sequence[int], *, key: PRNGKeyArray) -> tuple[eqx.nn.Linear, ...]:

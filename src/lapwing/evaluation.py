@@ -19,6 +19,23 @@ FIRST_EIGENFUNCTIONS = 11
 """`cosine_mean` is over this many, as later papers report it."""
 
 
+_MEASURES = (
+    "operator",
+    "gap",
+    "gap_floor",
+    "gap_random",
+    "rank",
+    "cosine",
+    "cosine_mean",
+    "cosine_floor",
+    "eigenvalues_exact",
+    "eigenvalue_error",
+    "principal_angle",
+    "orthonormality_error",
+    "distance_correlation",
+)
+
+
 class Spectrum(NamedTuple):
     """Exact eigenvalues and eigenfunctions, to the end of the eigenspace that the last one is in."""
 
@@ -119,27 +136,25 @@ def distance_correlation(world: GridWorld, embedded: np.ndarray, goals: np.ndarr
 
 def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
     """Every measure that `target` has a truth for; the others are None."""
-    measures: dict[str, Any] = dict.fromkeys(
-        ("operator", "gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_floor")
-        + ("eigenvalues_exact", "eigenvalue_error", "principal_angle", "orthonormality_error")
-        + ("distance_correlation",)
-    )
+    measures: dict[str, Any] = dict.fromkeys(_MEASURES)
     measures["eigenvalues"] = representation.eigenvalues.tolist()
     if target.states is not None:
         chain = target.truth() or target.one_step
-        spectrum = exact_spectrum(chain, representation.dim)
+        dim = representation.config["settings"]["dim"]
+        spectrum = exact_spectrum(chain, dim)
         functions = representation.eigenfunctions(target.states).astype(np.float64)
-        measures |= _spectral_measures(spectrum, representation, functions)
-        measures |= _floors(spectrum, target, representation.dim)
+        measures |= _spectral_measures(spectrum, representation, functions, dim)
+        measures |= _floors(spectrum, target, dim)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
     return measures
 
 
 def _spectral_measures(
-    spectrum: Spectrum, representation: Representation, functions: np.ndarray
+    spectrum: Spectrum, representation: Representation, functions: np.ndarray, dim: int
 ) -> dict[str, Any]:
-    chain, dim = spectrum.chain, representation.dim
+    chain = spectrum.chain
+    functions = np.pad(functions, ((0, 0), (0, dim - functions.shape[1])))  # vanished: similar to none
     cosines = cosine_similarities(spectrum, functions)
     return {
         "operator": chain.name,

@@ -4,10 +4,11 @@ Every random number of step t comes from `fold_in(key, t)`, so the same seed giv
 chunks, and after any interruption.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -33,6 +34,7 @@ class TrainState(NamedTuple):
     optimiser: optax.OptState
 
 
+@runtime_checkable
 class Checkpoints(Protocol):
     """Where the state between chunks is kept; `runs.RunFolder` is one."""
 
@@ -95,13 +97,12 @@ def train(
         state, sums, bad_step = jax.block_until_ready(run_chunk(state, step, end))
         elapsed = time.perf_counter() - began
         if bad_step >= 0:
-            raise NonFiniteError(
-                f"the loss is not finite at step {int(bad_step)}; "
-                "lower --learning-rate or --beta, or look for outliers in the data"
-            )
+            raise _not_finite(int(bad_step))
         seconds += elapsed
         row = {name: float(value) / (end - step) for name, value in sums.items()}
         row |= measure(state.encoder)
+        if math.isnan(row["orthonormality_error"]):
+            raise _not_finite(end)
         row |= {"step": end, "steps_per_second": (end - step) / elapsed, "seconds": seconds}
         step = end
         if checkpoints:
@@ -110,6 +111,13 @@ def train(
         if on_chunk:
             on_chunk(step, settings.steps, row)
     return Trained(state.encoder, spec, seconds, compile_seconds)
+
+
+def _not_finite(step: int) -> NonFiniteError:
+    return NonFiniteError(
+        f"the loss is not finite at step {step}; "
+        "lower --learning-rate or --beta, or look for outliers in the data"
+    )
 
 
 def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
@@ -196,7 +204,7 @@ def _pairs(sampler: PairSampler, settings: ResolvedSettings, step, key):
 def _place_embedder(target: Target, settings: ResolvedSettings, encoder: Encoder, places):
     """`embed_places(encoder, *places)`: φ at places of the experience, one result for each argument.
 
-    A table not much larger than the batches is embedded whole, once a step, and φ gathered from it.
+    A table no larger than the batches is embedded whole, once a step, and φ gathered from it.
     """
     rows = settings.batch * (4 if settings.estimator == "sampled" else 2)
     if target.states is None:
@@ -204,7 +212,7 @@ def _place_embedder(target: Target, settings: ResolvedSettings, encoder: Encoder
         features = None
     else:
         features = jax.vmap(encoder.features)(jnp.asarray(target.states))
-        observe, whole = (lambda at: features[places[at]]), len(target.states) <= 2 * rows
+        observe, whole = (lambda at: features[places[at]]), len(target.states) <= rows
 
     def embed_places(encoder, *at):
         if whole:
@@ -261,8 +269,10 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
         return phi.T @ (rho[:, None] * phi)
 
-    def measure(encoder) -> dict[str, float]:
+    def measure(encoder) -> dict[str, float | int]:
         moment = np.asarray(second_moment(encoder), np.float64) / settings.delta
+        if not np.isfinite(moment).all():
+            return {"orthonormality_error": math.nan, "surviving_dimensions": 0}
         return {
             "orthonormality_error": float(
                 np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment))

@@ -50,15 +50,15 @@ class Representation:
         """Whether Rayleigh-Ritz told the eigenfunctions apart (the preset `paper` does not)."""
         return bool(self.config.get("settings", {}).get("rotate", True))
 
-    def phi(self, observations):
+    def phi(self, observations) -> Any:
         """φ(s): every learned column, as the network gives it."""
         return self._answer(observations, lambda phi, xp: phi)
 
-    def eigenfunctions(self, observations):
+    def eigenfunctions(self, observations) -> Any:
         """The first `dim` eigenfunctions of the Laplacian at these observations, ordered, E[f²] = 1."""
         return self._answer(observations, self._combine)
 
-    def embed(self, observations, filter: Filter = "soft", *, t: float | None = None):
+    def embed(self, observations, filter: Filter = "soft", *, t: float | None = None) -> Any:
         """The embedding whose Euclidean distance `distance` is.
 
         Args:
@@ -74,7 +74,7 @@ class Representation:
         weights = self._filter_weights(filter, t)
         return self._answer(observations, lambda phi, xp: self._combine(phi, xp)[..., 1:] * weights)
 
-    def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None):
+    def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None) -> Any:
         """Distance between observations `a` and `b`, one against one, one against many, or row by row."""
         difference = self.embed(a, filter, t=t) - self.embed(b, filter, t=t)
         xp = jnp if isinstance(difference, jax.Array) else np
@@ -116,7 +116,7 @@ class Representation:
         return (scale * weights).astype(np.float32)
 
     def _answer(self, observations, finish):
-        xp = jnp if isinstance(observations, jax.Array) else np
+        xp: Any = jnp if isinstance(observations, jax.Array) else np
         array = xp.asarray(observations)
         single = array.shape == self.spec.shape
         if not single and array.shape[1:] != self.spec.shape:

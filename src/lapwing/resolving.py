@@ -19,6 +19,7 @@ from lapwing.targets import TABLE_LIMIT, Target
 
 EXACT_LIMIT = 10_000
 LARGEST_LAM = 0.9999
+LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
 
 
 def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
@@ -33,12 +34,14 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
     _check_estimator(estimator, settings, target)
     paper = settings.preset == "paper"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
+    encoder = settings.encoder or _encoder(target.observation_shape, paper)
     chosen = {
         "dim": dim,
         "estimator": estimator,
         "oversample": min(oversample, states - dim) if states is not None else oversample,
         "steps": settings.steps or (1_500 if estimator == "exact" else 6_000),
-        "encoder": settings.encoder or _encoder(target.observation_shape, paper),
+        "encoder": encoder,
+        "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
         "beta": settings.beta or (dim / 20 if paper else 1.0),
         "lam": settings.lam or 0.0,
     }

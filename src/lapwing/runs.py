@@ -1,4 +1,4 @@
-"""A run folder: the configuration, the metrics, the checkpoints and the results of one learned representation.
+"""A run folder: configuration, metrics, checkpoints and results of one learned representation.
 
 config.json says what the run is and never changes; result.json is written last, so its presence means that
 the run is finished. Whatever is missing in between is computed again to the same bits.
@@ -50,26 +50,35 @@ class RunFolder:
         return (self.path / "result.json").is_file()
 
     @contextmanager
-    def opened(self, config: dict[str, Any], *, overwrite: bool, resume: bool) -> Iterator[None]:
-        """Hold the folder for a run of `config`; refuse to mix it with another run."""
+    def opened(self, config: dict[str, Any], *, overwrite: bool, resume: bool) -> Iterator[bool]:
+        """Hold the folder for a run of `config`, and say whether one that was begun goes on.
+
+        Nothing in the folder is changed: `begin` does that, when there is something to put in its place.
+        """
         if overwrite and resume:
             raise ConfigError("overwrite and resume exclude each other; give one of them")
+        if self.path.is_dir():
+            self._holds_a_run()  # refuses a folder that is not ours before anything is put there
         storage.make_folder(self.path)
         with storage.lock(self.path):
-            if self._holds_a_run() and not (overwrite or resume):
+            there = self._holds_a_run()
+            if there and not (overwrite or resume):
                 state = "a finished" if self.finished else "an unfinished"
                 going_on = "" if self.finished else "go on with --resume, "
                 raise ConfigError(
                     f"{self.path} holds {state} run; {going_on}choose another --out, or replace it "
                     "with --overwrite"
                 )
-            if self._holds_a_run() and resume:
+            if there and resume:
                 self._check_same(config)
-            else:
-                self._clear()
-                versions = {"format": FORMAT, "version": __version__}
-                storage.write_json(self.path / "config.json", versions | config)
-            yield
+            storage.remove_leftovers(self.path)
+            yield there and resume
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Start a run in place of what is there."""
+        self._clear()
+        versions = {"format": FORMAT, "version": __version__}
+        storage.write_json(self.path / "config.json", versions | config)
 
     def config(self) -> dict[str, Any]:
         """What config.json says; a folder that is no run, or of another version, is refused."""
@@ -133,12 +142,14 @@ class RunFolder:
         storage.write_json_lines(path, [r for r in self.metrics() if r["step"] <= step])
 
     def _holds_a_run(self) -> bool:
-        if (self.path / "config.json").is_file():
+        """Whether a run was begun here; anything else that is here is not ours to touch."""
+        config, others = self.path / "config.json", [p.name for p in self.path.iterdir()]
+        if config.is_file() and _is_config(storage.read_json(config)):
             return True
-        others = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
-        if others:
+        foreign = sorted(name for name in others if not name.startswith("."))
+        if foreign:
             raise ConfigError(
-                f"{self.path} is not empty and not a run folder (it holds {others[0]}); choose another --out"
+                f"{self.path} is not empty and not a run folder (it holds {foreign[0]}); choose another --out"
             )
         return False
 
@@ -160,6 +171,10 @@ class RunFolder:
         owned += sorted(self.figures.glob("*.png")) + sorted(self.figures.glob("*.svg"))
         for path in owned:
             storage.remove(path)
+
+
+def _is_config(content: Any) -> bool:
+    return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
 
 
 def _difference(path: Path, name: str, there: Any, here: Any) -> str:

@@ -1,12 +1,16 @@
-"""Every setting of learning, documented once: the command line and the saved configuration are made from it.
+"""Every setting of learning, documented once; the command line and the saved file are made from it.
 
-A setting left at None is chosen from the data by `learning.resolve` and recorded with its value.
+A setting left at None is chosen from the data by `resolving.resolve` and recorded with its value.
 """
 
 import dataclasses
 import math
+import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+import tyro
 
 from lapwing.errors import ConfigError, nearest
 
@@ -14,26 +18,27 @@ Estimator = Literal["sampled", "pairwise", "exact"]
 EncoderName = Literal["linear", "mlp", "fourier", "conv"]
 Schedule = Literal["constant", "cosine"]
 Preset = Literal["default", "paper"]
+_Number: Any = numbers.Real
 
 
-def _check(
+def _checked(
     name: str,
     value: Any,
     *,
     whole: bool = False,
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> None:
+    least: int | float | None = None,
+    above: int | float | None = None,
+    below: int | float | None = None,
+) -> Any:
+    """The value as a Python number, which JSON can hold; 1e6 and NumPy's numbers are welcome."""
     if value is None:
-        return
-    wanted = "a whole number" if whole else "a number"
+        return None
     bounds = [
-        f"{words} {bound:g}"
+        f"{words} {bound:,}"
         for words, bound in (("at least", least), ("above", above), ("below", below))
         if bound is not None
     ]
-    right_type = isinstance(value, int | float) and not isinstance(value, bool)
+    right_type: bool = isinstance(value, _Number) and not isinstance(value, bool)
     right_type = right_type and math.isfinite(value) and (not whole or value == int(value))
     if (
         not right_type
@@ -41,7 +46,15 @@ def _check(
         or (above is not None and value <= above)
         or (below is not None and value >= below)
     ):
+        wanted = "a whole number" if whole else "a number"
         raise ConfigError(f"{name} must be {wanted} {' and '.join(bounds)}, not {value!r}")
+    return int(value) if whole else float(value)
+
+
+def _checked_hidden(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ConfigError(f"hidden must be a list of widths such as (256, 256), not {value!r}")
+    return tuple(_checked("hidden", width, whole=True, least=1) for width in value)
 
 
 def _check_choice(name: str, value: Any, annotation: Any) -> None:
@@ -53,12 +66,17 @@ def _check_choice(name: str, value: Any, annotation: Any) -> None:
         )
 
 
+def _chosen(what: str) -> Any:
+    """How `--help` names the default of a setting that is left to lapwing."""
+    return tyro.conf.arg(help_behavior_hint=lambda value: f"(default: {what if value == 'None' else value})")
+
+
 @dataclass(frozen=True)
 class LearnSettings:
     """How a representation is learned."""
 
-    dim: int | None = None
-    """How many eigenfunctions, the constant among them (20, or all states if there are fewer)."""
+    dim: Annotated[int | None, _chosen("20, or all states if fewer")] = None
+    """How many eigenfunctions, the constant among them."""
     observation: Literal["index", "position", "image"] = "position"
     """What φ sees of a maze."""
     transitions: int = 1_000_000
@@ -66,43 +84,47 @@ class LearnSettings:
     episode_length: int = 50
     """Steps in an episode of a maze."""
     stay: bool = False
-    """Gives mazes a fifth action that does nothing."""
+    """Give mazes a fifth action that does nothing."""
     true_chain: bool = False
     """Learn from a maze's transition matrix itself in place of experience."""
-    estimator: Estimator | None = None
-    """How the loss is estimated: sampled (the paper), pairwise, or exact (up to 5,000 states, exact is chosen)."""
-    lam: float | None = None
-    """λ of the multi-step transitions P_λ, 0 being one step (chosen so that 1-λ is near the d-th eigenvalue)."""
-    lam_final: float | None = None
+    estimator: Annotated[
+        Estimator | None, _chosen("exact for up to 5,000 enumerated states, else pairwise")
+    ] = None
+    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none)."""
+    lam: Annotated[float | None, _chosen("1 - λ near the dim-th eigenvalue")] = None
+    """λ of the multi-step transitions P_λ; 0 is one step."""
+    lam_final: Annotated[float | None, _chosen("lam")] = None
     """Anneal λ linearly to this value over the steps (not with exact)."""
     past_end: Literal["discard", "truncate"] = "discard"
     """What becomes of a pair that runs past its episode's end."""
-    beta: float | None = None
-    """β, the weight of the orthonormality penalty (1; in the preset paper dim/20)."""
+    beta: Annotated[float | None, _chosen("1; in the preset paper dim/20")] = None
+    """β, the weight of the orthonormality penalty."""
     delta: float = 1.0
     """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
-    steps: int | None = None
-    """Gradient steps (1,500 with exact, 6,000 else)."""
+    steps: Annotated[int | None, _chosen("1,500 with exact, else 6,000")] = None
+    """Gradient steps."""
     batch: int = 256
     """Pairs in a batch (not with exact)."""
-    learning_rate: float = 2e-3
+    learning_rate: Annotated[float | None, _chosen("0.002; linear 0.01, conv 0.001")] = None
     """Adam's step size at the start."""
     schedule: Schedule = "cosine"
     """What becomes of the step size: constant, or down to zero along a cosine."""
-    encoder: EncoderName | None = None
-    """The network: linear for indices, mlp or fourier for vectors (fourier is chosen), conv for images."""
+    encoder: Annotated[EncoderName | None, _chosen("by the observation")] = None
+    """The network: linear for indices, fourier or mlp for vectors, conv for images."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers of mlp and fourier."""
     fourier_features: int = 128
     """Random directions of the Fourier features."""
-    fourier_bandwidth: float | None = None
-    """Their standard deviation (0.8 over the median distance of nearest neighbours)."""
+    fourier_bandwidth: Annotated[
+        float | None, _chosen("0.8 over the median distance of nearest neighbours")
+    ] = None
+    """The largest standard deviation of those directions."""
     standardise: bool = True
-    """Bring vectors to mean 0 and standard deviation 1 before they enter the network."""
-    oversample: int | None = None
-    """Dimensions learned beyond dim (a quarter of it, at least 4)."""
+    """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
+    oversample: Annotated[int | None, _chosen("dim/4, at least 4")] = None
+    """Dimensions learned beyond dim, and dropped by the rotation."""
     rotate: bool = True
-    """Turn the learned subspace to the single eigenfunctions by Rayleigh-Ritz; off, columns stay as learned."""
+    """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
     seed: int = 0
     """The seed of everything random."""
     preset: Preset = "default"
@@ -110,19 +132,23 @@ class LearnSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
-        for name in ("dim", "transitions", "episode_length", "steps", "fourier_features"):
-            _check(name, getattr(self, name), whole=True, least=1)
-        _check("batch", self.batch, whole=True, least=2)
-        _check("oversample", self.oversample, whole=True, least=0)
-        _check("seed", self.seed, whole=True, least=0, below=2**32)
+        for name in ("dim", "episode_length", "fourier_features"):
+            self._check(name, whole=True, least=1)
+        for name in ("transitions", "steps"):
+            self._check(name, whole=True, least=1, below=2**31)
+        self._check("batch", whole=True, least=2)
+        self._check("oversample", whole=True, least=0)
+        self._check("seed", whole=True, least=0, below=2**32)
         for name in ("lam", "lam_final"):
-            _check(name, getattr(self, name), least=0, below=1)
+            self._check(name, least=0, below=1)
         for name in ("beta", "delta", "learning_rate", "fourier_bandwidth"):
-            _check(name, getattr(self, name), above=0)
-        for width in self.hidden:
-            _check("hidden", width, whole=True, least=1)
-        for field in dataclasses.fields(self):
-            _check_choice(field.name, getattr(self, field.name), field.type)
+            self._check(name, above=0)
+        object.__setattr__(self, "hidden", _checked_hidden(self.hidden))
+        for name, annotation in get_type_hints(type(self)).items():
+            _check_choice(name, getattr(self, name), annotation)
+
+    def _check(self, name: str, **bounds: Any) -> None:
+        object.__setattr__(self, name, _checked(name, getattr(self, name), **bounds))
 
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
@@ -155,6 +181,7 @@ class ResolvedSettings(LearnSettings):
     lam: float = 0.0
     beta: float = 1.0
     steps: int = 1_500
+    learning_rate: float = 2e-3
     encoder: EncoderName = "fourier"
     oversample: int = 0
 

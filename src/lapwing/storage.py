@@ -1,8 +1,8 @@
 """The only module that writes files: each appears whole or not at all, and is checked when it is read.
 
-Tensor files are ordinary safetensors files. Their metadata holds a JSON manifest and the SHA-256 of the
-whole file (taken with the digest itself as zeros), so that one flipped bit anywhere is noticed. Nothing
-that is read is ever executed.
+Tensor files are ordinary safetensors files. Their metadata holds, under one key, the SHA-256 of the whole
+file (taken with the digest itself as zeros) and a JSON manifest, so that one flipped bit anywhere is noticed.
+Equal content gives equal files. Nothing that is read is ever executed.
 """
 
 import errno
@@ -23,19 +23,20 @@ import safetensors.numpy
 from lapwing.errors import CheckpointError, StorageError
 
 _NO_DIGEST = "0" * 64
+_METADATA, _PART = "lapwing", ".part"
 
 
-def write_atomically(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
+def write_atomically(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     """Let `fill` write to a temporary file, flush it to disk and rename it to `path`."""
     with _storage_errors(path):
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(_PART, f".{path.name}.", path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 fill(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
@@ -91,9 +92,11 @@ def write_json_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def write_tensors(path: Path, tensors: dict[str, np.ndarray], manifest: dict[str, Any]) -> None:
     """Write arrays and a JSON manifest as one safetensors file that carries its own SHA-256."""
-    contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    metadata = {"manifest": json.dumps(manifest, allow_nan=False), "sha256": _NO_DIGEST}
-    content = safetensors.numpy.save(contiguous, metadata)
+    # Not ascontiguousarray, which would give a single number an axis.
+    contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    # One key, for safetensors writes several in an order of chance.
+    described = json.dumps({"sha256": _NO_DIGEST, "manifest": manifest}, allow_nan=False)
+    content = safetensors.numpy.save(contiguous, {_METADATA: described})
     digest = hashlib.sha256(content).hexdigest().encode()
     write_bytes(path, content.replace(_digest_field(_NO_DIGEST), _digest_field(digest.decode()), 1))
 
@@ -104,15 +107,15 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         content = path.read_bytes()
     try:
         header_end = 8 + int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8:header_end])["__metadata__"]
-        digest, manifest_text = metadata["sha256"], metadata["manifest"]
+        described = json.loads(json.loads(content[8:header_end])["__metadata__"][_METADATA])
+        digest, manifest = described["sha256"], described["manifest"]
         blanked = content[:header_end].replace(_digest_field(digest), _digest_field(_NO_DIGEST), 1)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged or not a lapwing file: no manifest") from error
     if hashlib.sha256(blanked + content[header_end:]).hexdigest() != digest:
         raise CheckpointError(f"{path} is damaged: its SHA-256 does not match its content")
     try:
-        return safetensors.numpy.load(content), json.loads(manifest_text)
+        return safetensors.numpy.load(content), manifest
     except (safetensors.SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path} is not a lapwing file ({error})") from error
 
@@ -135,6 +138,12 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Delete the temporary files that a killed process left in `folder`."""
+    for path in folder.glob(f".*{_PART}"):
+        remove(path)
+
+
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """Hold `folder` for this process; a second holder is refused. A killed process lets go."""
@@ -154,7 +163,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 def _digest_field(digest: str) -> bytes:
-    return f'"sha256":"{digest}"'.encode()
+    return rf"\"sha256\": \"{digest}\"".encode()
 
 
 def _umask() -> int:

@@ -1,4 +1,4 @@
-"""What can be learned from: a maze by name or file, a data file, a Gymnasium environment, or arrays at hand."""
+"""What can be learned from: mazes by name or file, data files, Gymnasium environments, or arrays."""
 
 from dataclasses import dataclass
 from functools import cached_property

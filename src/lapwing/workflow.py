@@ -1,6 +1,7 @@
-"""From a target to a learned, evaluated and saved representation: what `lapwing learn` and `lapwing.learn` do."""
+"""From a target to a learned, evaluated and saved representation: `lapwing learn`, `lapwing.learn`."""
 
 import platform
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import jax
 import numpy as np
 
 from lapwing._version import __version__
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.evaluation import evaluate
 from lapwing.learning import Trained, train
 from lapwing.representation import Representation, load_representation, mean_distance
@@ -75,11 +76,15 @@ def run(
     folder = RunFolder(out)
     source = read_source(source)
     config = {"target": describe(source), "settings": settings.as_json()}
-    with folder.opened(config, overwrite=overwrite, resume=resume):
-        target = _open_in(folder, source, settings, on_progress)
-        if folder.finished:
+    with folder.opened(config, overwrite=overwrite, resume=resume) as going_on:
+        target = _open_in(folder if going_on else None, source, settings, on_progress)
+        if going_on and folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
-        representation, trained = learn_target(target, settings, folder=folder, on_progress=on_progress)
+        resolved = resolve(settings, target)
+        if not going_on:
+            folder.begin(config)
+        _keep_experience(folder, target)
+        representation, trained = _learn(target, resolved, folder, on_progress)
         representation.save(folder.representation)
         result = evaluate(representation, target) | {
             "target": target.name,
@@ -97,22 +102,21 @@ def run(
     return Outcome(representation, result, target)
 
 
-def learn_target(
-    target: Target,
-    settings: LearnSettings,
-    *,
-    folder: RunFolder | None = None,
-    on_progress: OnProgress | None = None,
+def learn_target(target: Target, settings: LearnSettings) -> tuple[Representation, Trained]:
+    """Resolve the settings, train, and turn the learned subspace to eigenfunctions; nothing is written."""
+    return _learn(target, resolve(settings, target), None, None)
+
+
+def _learn(
+    target: Target, settings: ResolvedSettings, folder: RunFolder | None, on_progress: OnProgress | None
 ) -> tuple[Representation, Trained]:
-    """Resolve the settings, train, and turn the learned subspace to eigenfunctions."""
-    resolved = resolve(settings, target)
     trained = train(
         target,
-        resolved,
+        settings,
         checkpoints=folder,
         on_chunk=on_progress and (lambda *chunk: on_progress("learning", *chunk)),
     )
-    return represent(target, resolved, trained), trained
+    return represent(target, settings, trained), trained
 
 
 def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> Representation:
@@ -128,6 +132,13 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
     phi = learned.phi(target.some_observations(REFERENCE_STATES, settings.seed))
     solve = rayleigh_ritz if settings.rotate else as_learned
     ritz = with_fixed_signs(solve(*moments, settings.dim), phi)
+    if len(ritz.eigenvalues) < settings.dim:
+        warnings.warn(
+            f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
+            "dimensions vanished; raise beta, lower the learning rate, or ask for fewer",
+            LapwingWarning,
+            stacklevel=3,
+        )
     coefficients = ritz.coefficients.astype(np.float32)
     return Representation(
         encoder=trained.encoder,
@@ -154,6 +165,7 @@ def reopen(out: Path) -> Outcome:
     representation = load_representation(folder.representation)
     settings = LearnSettings.from_json(config["settings"])
     target = _open_in(folder, recall(config["target"], folder.experience), settings, None)
+    _keep_experience(folder, target)
     return Outcome(representation, folder.result() | evaluate(representation, target), target)
 
 
@@ -170,18 +182,20 @@ def load(path: str | Path) -> Representation:
 
 
 def _open_in(
-    folder: RunFolder, source: Source, settings: LearnSettings, on_progress: OnProgress | None
+    folder: RunFolder | None, source: Source, settings: LearnSettings, on_progress: OnProgress | None
 ) -> Target:
-    """Open a target; what has to be collected is collected once and kept in the folder."""
-    target = open_target(
+    """Open a target; what was collected for the run in `folder` is not collected again."""
+    return open_target(
         source,
         settings,
-        collected=folder.experience,
+        collected=folder and folder.experience,
         on_progress=on_progress and (lambda done, all_: on_progress("collecting", done, all_, {})),
     )
+
+
+def _keep_experience(folder: RunFolder, target: Target) -> None:
     if target.experience is not None and target.file is None and not folder.experience.is_file():
         target.experience.save(folder.experience)
-    return target
 
 
 def _provenance(target: Target) -> dict[str, Any]:
