@@ -187,7 +187,7 @@ def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "disca
 
 def stationary_distribution(transition: Matrix) -> np.ndarray:
     """ρ with ρ = Pᵀρ; a chain with more than one is refused. Transient states get zero."""
-    matrix = sparse.csr_array(transition, copy=True)
+    matrix: Matrix = sparse.csr_array(transition, copy=True)
     matrix.eliminate_zeros()  # a stored zero would count as a way from one state to another
     n_classes, label = connected_components(matrix, connection="strong")
     leaves = np.zeros(n_classes, dtype=bool)

@@ -7,7 +7,7 @@ anywhere and end by a time limit alone. Where the maze has a goal the reward is 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import gymnasium
 import jax
@@ -170,7 +170,7 @@ class GridWorldEnv(gymnasium.Env):
         ['cell', 'state']
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(
         self,
