@@ -101,7 +101,7 @@ class LearnSettings:
     """β, the weight of the orthonormality penalty."""
     delta: float = 1.0
     """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
-    steps: Annotated[int | None, _chosen("1,500 with exact, else 6,000")] = None
+    steps: Annotated[int | None, _chosen("exact 1,000 to 2,500, else 6,000")] = None
     """Gradient steps."""
     batch: int = 256
     """Pairs in a batch (not with exact)."""
