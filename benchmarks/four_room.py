@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import numpy as np
-
 from benchmarks.rows import Row
 from lapwing.evaluation import evaluate, exact_spectrum, objective_gap
 from lapwing.learning import train
-from lapwing.representation import Representation
+from lapwing.representation import embed_batch
 from lapwing.resolving import resolve
 from lapwing.settings import LearnSettings
 from lapwing.targets import Target, open_target
@@ -22,7 +20,6 @@ class GapClock:
         assert truth is not None
         self.target, self.dim, self.level = target, dim, level
         self.spectrum = exact_spectrum(truth, dim)
-        self.spec: Any = None
         self.reached: float | None = None
 
     def restore(self, like):
@@ -36,17 +33,13 @@ class GapClock:
             self.reached = seconds
 
     def _gap(self, encoder) -> float:
-        shell = Representation(encoder, self.spec, np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)), 0.0)
-        return objective_gap(self.spectrum, shell.phi(self.target.states), self.dim)
+        return objective_gap(self.spectrum, embed_batch(encoder, self.target.states), self.dim)
 
 
 def seconds_to_gap(target: Target, settings: LearnSettings, level: float) -> float:
     """Seconds of learning, without compilation and measuring, until the gap is at most `level`."""
-    from lapwing.learning import encoder_spec
-
     resolved = resolve(settings, target)
     clock = GapClock(target, resolved.dim, level)
-    clock.spec = encoder_spec(target, resolved)
     train(target, resolved, checkpoints=clock)
     return float("inf") if clock.reached is None else clock.reached
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lapwing.evaluation import evaluate
     from lapwing.experience import Experience, collect, load_experience
     from lapwing.mazes import Maze, parse_maze, read_maze
+    from lapwing.progress import progress_bar
     from lapwing.representation import Representation
     from lapwing.targets import open_target
     from lapwing.workflow import learn, load
@@ -29,6 +30,7 @@ _HOMES = {
     "load_experience": "experience",
     "open_target": "targets",
     "parse_maze": "mazes",
+    "progress_bar": "progress",
     "read_maze": "mazes",
 }
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "load_experience",
     "open_target",
     "parse_maze",
+    "progress_bar",
     "read_maze",
 ]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lapwing.workflow import OnProgress
 
@@ -16,18 +16,21 @@ def stderr_console() -> Console:
 
 
 @contextmanager
-def progress_bar(console: Console) -> Iterator[OnProgress]:
-    """A callback that shows each phase as one bar with its time to go and its latest metrics."""
+def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
+    """A callback that shows each phase as one bar with its time to go and its latest metrics.
+
+    Example:
+        with lapwing.progress_bar() as bar:
+            rep = lapwing.learn("FourRoom", on_progress=bar)
+    """
     columns = (
         TextColumn("{task.description:<11}"),
-        BarColumn(bar_width=28),
-        TextColumn("{task.completed:>9,}/{task.total:,}"),
-        TimeElapsedColumn(),
-        TextColumn("to go"),
-        TimeRemainingColumn(),
+        BarColumn(bar_width=16),
+        TextColumn("{task.completed:>7,}/{task.total:<7,}"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         TextColumn("{task.fields[metrics]}"),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console or stderr_console()) as progress:
         tasks = {}
 
         def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:

@@ -125,17 +125,11 @@ class Representation:
                 f"or a batch (n, {', '.join(map(str, self.spec.shape))})".replace("(n, )", "(n,)")
             )
         batch = array[None] if single else array
-        phi = _embed_jax(self.encoder, batch) if xp is jnp else self._embed_numpy(batch)
+        phi = (
+            _embed_jax(self.encoder, batch) if xp is jnp else embed_batch(self.encoder, self._checked(batch))
+        )
         result = finish(phi, xp)
         return result[0] if single else result
-
-    def _embed_numpy(self, batch: np.ndarray) -> np.ndarray:
-        batch = self._checked(batch)
-        parts = [
-            _embed_padded(self.encoder, batch[begin : begin + _LARGEST_BATCH])
-            for begin in range(0, len(batch), _LARGEST_BATCH)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.spec.dim), np.float32)
 
     def _checked(self, batch: np.ndarray) -> np.ndarray:
         if self.spec.name == "linear":
@@ -232,10 +226,16 @@ def _embed_jax(encoder: Encoder, batch):
     return jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
 
 
+def embed_batch(encoder: Encoder, batch: np.ndarray) -> np.ndarray:
+    """φ of a NumPy batch of any size, in bounded memory."""
+    begins = range(0, max(len(batch), 1), _LARGEST_BATCH)
+    return np.concatenate([_embed_padded(encoder, batch[b : b + _LARGEST_BATCH]) for b in begins])
+
+
 def _embed_padded(encoder: Encoder, batch: np.ndarray) -> np.ndarray:
     """Embed with the batch filled up to a power of two, so that few sizes are ever compiled."""
     size = 1 << max(len(batch) - 1, 0).bit_length()
-    padding = np.repeat(batch[-1:], size - len(batch), axis=0)
+    padding = np.zeros((size - len(batch), *batch.shape[1:]), batch.dtype)
     return np.asarray(_embed_jax(encoder, jnp.asarray(np.concatenate([batch, padding]))))[: len(batch)]
 
 

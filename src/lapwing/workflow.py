@@ -2,7 +2,9 @@
 
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ from lapwing._version import __version__
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.evaluation import evaluate
 from lapwing.learning import Trained, train
-from lapwing.representation import Representation, load_representation, mean_distance
+from lapwing.representation import Representation, embed_batch, load_representation, mean_distance
 from lapwing.resolving import resolve
 from lapwing.ritz import (
     as_learned,
@@ -38,14 +40,24 @@ class Outcome(NamedTuple):
     target: Target
 
 
-def learn(source: str | Path | Source, *, out: str | Path | None = None, **settings: Any) -> Representation:
+def learn(
+    source: str | Path | Source,
+    *,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    on_progress: OnProgress | None = None,
+    **settings: Any,
+) -> Representation:
     """Learn a Laplacian representation.
 
     Args:
         source: a maze (`"FourRoom"`, a text file), an .npz file, `"gym:ENV_ID"`, or an `Experience`.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
-        **settings: any field of `LearnSettings`, for instance `dim=10` or `preset="paper"`; also
-            `overwrite=True` or `resume=True` with `out`.
+        overwrite: replace the run in `out`.
+        resume: go on with the run in `out`.
+        on_progress: called with (phase, done, all, metrics); `lapwing.progress_bar()` gives one that draws.
+        **settings: any field of `LearnSettings`, for instance `dim=10` or `preset="paper"`.
 
     Example:
         >>> import lapwing
@@ -53,14 +65,15 @@ def learn(source: str | Path | Source, *, out: str | Path | None = None, **setti
         >>> rep.eigenfunctions(np.zeros((3, 2))).shape
         (3, 5)
     """
-    overwrite, resume = settings.pop("overwrite", False), settings.pop("resume", False)
     chosen = LearnSettings.from_keywords(settings)
     if out is None:
         if overwrite or resume:
             raise ConfigError("overwrite and resume go with out; name a run folder")
-        target = open_target(source, chosen)
-        return learn_target(target, chosen)[0]
-    return run(source, chosen, Path(out), overwrite=overwrite, resume=resume).representation
+        target = _open_in(None, read_source(source), chosen, on_progress)
+        return learn_target(target, chosen, on_progress=on_progress)[0]
+    return run(
+        source, chosen, Path(out), overwrite=overwrite, resume=resume, on_progress=on_progress
+    ).representation
 
 
 def run(
@@ -80,13 +93,16 @@ def run(
         target = _open_in(folder if going_on else None, source, settings, on_progress)
         if going_on and folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
-        resolved = resolve(settings, target)
+        with _phase("preparing", on_progress):
+            resolved = resolve(settings, target)
         if not going_on:
             folder.begin(config)
         _keep_experience(folder, target)
         representation, trained = _learn(target, resolved, folder, on_progress)
         representation.save(folder.representation)
-        result = evaluate(representation, target) | {
+        with _phase("evaluating", on_progress):
+            measures = evaluate(representation, target)
+        result = measures | {
             "target": target.name,
             "states": target.n_states,
             "transitions": target.experience.n_transitions if target.experience else None,
@@ -102,9 +118,11 @@ def run(
     return Outcome(representation, result, target)
 
 
-def learn_target(target: Target, settings: LearnSettings) -> tuple[Representation, Trained]:
+def learn_target(
+    target: Target, settings: LearnSettings, *, on_progress: OnProgress | None = None
+) -> tuple[Representation, Trained]:
     """Resolve the settings, train, and turn the learned subspace to eigenfunctions; nothing is written."""
-    return _learn(target, resolve(settings, target), None, None)
+    return _learn(target, resolve(settings, target), None, on_progress)
 
 
 def _learn(
@@ -121,15 +139,13 @@ def _learn(
 
 def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> Representation:
     """The trained encoder with its eigenfunctions, told apart over the data."""
-    learned = Representation(
-        trained.encoder, trained.spec, np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)), 0.0
-    )
+    embed = partial(embed_batch, trained.encoder)
     if target.states is not None:
-        moments = moments_of_chain(target.one_step, learned.phi(target.states))
+        moments = moments_of_chain(target.one_step, embed(target.states))
     else:
         assert target.experience is not None
-        moments = moments_of_experience(target.experience, learned.phi)
-    phi = learned.phi(target.some_observations(REFERENCE_STATES, settings.seed))
+        moments = moments_of_experience(target.experience, embed)
+    phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
     solve = rayleigh_ritz if settings.rotate else as_learned
     ritz = with_fixed_signs(solve(*moments, settings.dim), phi)
     if len(ritz.eigenvalues) < settings.dim:
@@ -196,6 +212,16 @@ def _open_in(
 def _keep_experience(folder: RunFolder, target: Target) -> None:
     if target.experience is not None and target.file is None and not folder.experience.is_file():
         target.experience.save(folder.experience)
+
+
+@contextmanager
+def _phase(name: str, on_progress: OnProgress | None) -> Iterator[None]:
+    """Show that something goes on which cannot be counted."""
+    if on_progress:
+        on_progress(name, 0, 1, {})
+    yield
+    if on_progress:
+        on_progress(name, 1, 1, {})
 
 
 def _provenance(target: Target) -> dict[str, Any]:
