@@ -1,0 +1,47 @@
+"""What the tests share: how hypothesis runs, and one small learned run of each kind."""
+
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import jax
+import pytest
+
+hypothesis.settings.register_profile("lapwing", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("lapwing")
+
+_compiled = tempfile.TemporaryDirectory(prefix="lapwing-tests-", ignore_cleanup_errors=True)
+"""Many tests compile the same program: each process does it once."""
+jax.config.update("jax_compilation_cache_dir", _compiled.name)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (32,), "fourier_features": 32}
+"""A run of FourRoom that takes about a second: its numbers matter to no test."""
+
+
+def pytest_unconfigure():
+    _compiled.cleanup()
+
+
+@pytest.fixture(scope="session")
+def small() -> dict:
+    return dict(SMALL)
+
+
+@pytest.fixture(scope="session")
+def four_room_run(tmp_path_factory) -> Path:
+    """The folder of a finished run; read it, do not change it."""
+    import lapwing
+
+    out = tmp_path_factory.mktemp("runs") / "four_room"
+    lapwing.learn("FourRoom", out=out, **SMALL)
+    return out
+
+
+@pytest.fixture(scope="session")
+def four_room(four_room_run):
+    """The representation of `four_room_run`."""
+    import lapwing
+
+    return lapwing.load(four_room_run)

@@ -1,0 +1,489 @@
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import safetensors
+from hypothesis import HealthCheck, given, settings
+
+from lapwing import storage
+from lapwing.errors import CheckpointError, StorageError
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+arrays = hnp.arrays(
+    st.sampled_from([np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]),
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+)
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def start(script: str, *arguments: str | Path, **options) -> subprocess.Popen:
+    """A Python process that runs `script`."""
+    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+# Tensor files
+
+
+@in_one_folder
+@given(st.dictionaries(st.text(min_size=1), arrays, max_size=3), st.dictionaries(st.text(), json_values))
+def test_tensors_come_back_bit_for_bit(tmp_path, tensors, manifest):
+    tensors.pop("__metadata__", None)
+    path = tmp_path / "x.safetensors"
+    storage.write_tensors(path, tensors, manifest)
+    found, found_manifest = storage.read_tensors(path)
+    assert found_manifest == manifest
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert found[name].dtype == tensor.dtype
+        assert found[name].shape == tensor.shape
+        assert found[name].tobytes() == tensor.tobytes()
+
+
+def test_arrays_of_any_order_come_back(tmp_path):
+    matrix = np.arange(12.0).reshape(3, 4)
+    tensors = {"transposed": matrix.T, "strided": matrix[:, ::2], "fortran": np.asfortranarray(matrix)}
+    storage.write_tensors(tmp_path / "x", tensors, {})
+    for name, found in storage.read_tensors(tmp_path / "x")[0].items():
+        np.testing.assert_array_equal(found, tensors[name])
+
+
+def test_a_tensor_file_is_an_ordinary_safetensors_file(tmp_path):
+    storage.write_tensors(tmp_path / "x", {"a": np.arange(3.0)}, {"step": 7})
+    with safetensors.safe_open(tmp_path / "x", "numpy") as file:
+        np.testing.assert_array_equal(file.get_tensor("a"), [0.0, 1.0, 2.0])
+        assert json.loads(file.metadata()["lapwing"])["manifest"] == {"step": 7}
+
+
+def test_equal_content_gives_equal_files(tmp_path):
+    tensors = {name: np.full(3, number) for number, name in enumerate("hgfedcba")}
+    for number in range(20):
+        storage.write_tensors(tmp_path / f"{number}", tensors, {"b": 1, "a": {"sha256": "0" * 64}})
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+
+
+@pytest.fixture
+def small_file(tmp_path) -> Path:
+    path = tmp_path / "small.safetensors"
+    storage.write_tensors(path, {"w": np.arange(6, dtype=np.float32)}, {"step": 3})
+    return path
+
+
+def test_every_flipped_bit_is_refused_by_name(small_file):
+    content = small_file.read_bytes()
+    for position in range(len(content)):
+        for bit in range(8):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << bit
+            small_file.write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=r"small.safetensors"):
+                storage.read_tensors(small_file)
+
+
+def test_a_file_cut_at_any_length_is_refused_by_name(small_file):
+    content = small_file.read_bytes()
+    for length in range(len(content)):
+        small_file.write_bytes(content[:length])
+        with pytest.raises(CheckpointError, match=r"small.safetensors"):
+            storage.read_tensors(small_file)
+
+
+def test_a_file_that_goes_on_after_its_end_is_refused(small_file):
+    small_file.write_bytes(small_file.read_bytes() + b"\0")
+    with pytest.raises(CheckpointError, match=r"small.safetensors"):
+        storage.read_tensors(small_file)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x80\x04N.",
+        (2).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (20).to_bytes(8, "little") + b'{"__metadata__":[1]}',
+        (27).to_bytes(8, "little") + b'{"__metadata__":{"sha256":1}}',
+        b"\xff" * 64,
+    ],
+)
+def test_a_foreign_file_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "foreign.bin"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"foreign.bin"):
+        storage.read_tensors(path)
+
+
+@in_one_folder
+@given(st.binary(max_size=400))
+def test_no_bytes_at_all_make_the_reader_stumble(tmp_path, content):
+    (tmp_path / "any").write_bytes(content)
+    with pytest.raises(CheckpointError):
+        storage.read_tensors(tmp_path / "any")
+
+
+def test_a_safetensors_file_of_another_program_is_refused(tmp_path):
+    import safetensors.numpy
+
+    safetensors.numpy.save_file({"w": np.ones(2)}, tmp_path / "w.safetensors", {"format": "np"})
+    with pytest.raises(CheckpointError, match=r"w.safetensors"):
+        storage.read_tensors(tmp_path / "w.safetensors")
+
+
+# JSON
+
+
+@in_one_folder
+@given(json_values)
+def test_json_comes_back(tmp_path, value):
+    storage.write_json(tmp_path / "x.json", value)
+    assert storage.read_json(tmp_path / "x.json") == value
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"a": 1'])
+def test_damaged_json_is_refused_by_name(tmp_path, content):
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"x.json is damaged"):
+        storage.read_json(tmp_path / "x.json")
+
+
+def test_nan_never_enters_json(tmp_path):
+    storage.write_json(tmp_path / "x.json", 1)
+    for write in (storage.write_json, storage.append_json_line):
+        with pytest.raises(ValueError, match="JSON compliant"):
+            write(tmp_path / "x.json", {"loss": float("nan")})
+    assert storage.read_json(tmp_path / "x.json") == 1
+    assert names(tmp_path) == ["x.json"]
+
+
+def test_json_lines_grow_and_are_read_in_order(tmp_path):
+    path = tmp_path / "x.jsonl"
+    assert storage.read_json_lines(path) == []
+    rows = [{"step": step, "text": "a\nb é"} for step in range(5)]
+    for row in rows:
+        storage.append_json_line(path, row)
+    assert storage.read_json_lines(path) == rows
+    storage.write_json_lines(path, rows[:2])
+    storage.append_json_line(path, rows[4])
+    assert storage.read_json_lines(path) == [*rows[:2], rows[4]]
+
+
+def test_a_last_line_cut_anywhere_is_left_out(tmp_path):
+    path = tmp_path / "x.jsonl"
+    storage.write_json_lines(path, [{"step": 1}])
+    whole = path.read_bytes()
+    last = b'{"step": 2, "loss": 0.5}\n'
+    for length in range(len(last)):
+        path.write_bytes(whole + last[:length])
+        assert storage.read_json_lines(path) == [{"step": 1}]
+
+
+def test_a_damaged_line_before_the_last_is_refused_by_number(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"step": 1}\n{"step":\n{"step": 3}\n')
+    with pytest.raises(CheckpointError, match=r"x.jsonl is damaged in line 2"):
+        storage.read_json_lines(path)
+
+
+# Whole or not at all
+
+
+def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "x"
+    storage.write_bytes(path, b"old")
+
+    def fail(file):
+        file.write(b"new" * 10_000)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        storage.write_atomically(path, fail)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_files_have_the_permissions_that_the_user_asks_for(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        storage.write_bytes(tmp_path / "x", b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == mode
+
+
+def test_a_reader_sees_one_version_or_the_other(tmp_path):
+    path, size, done = tmp_path / "x", 200_000, threading.Event()
+    storage.write_bytes(path, b"a" * size)
+
+    def write():
+        for turn in range(60):
+            storage.write_bytes(path, b"ab"[turn % 2 : turn % 2 + 1] * size)
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while not done.is_set():
+            content = path.read_bytes()
+            assert content in (b"a" * size, b"b" * size)
+    finally:
+        writer.join()
+    assert names(tmp_path) == ["x"]
+
+
+WRITE_FOR_EVER = """
+    import sys
+    from pathlib import Path
+    from lapwing import storage
+    path, letter = Path(sys.argv[1]), 0
+    print("ready", flush=True)
+    while True:
+        letter = (letter + 1) % 26
+        storage.write_bytes(path, bytes([97 + letter]) * 2_000_000)
+"""
+
+
+def test_a_killed_writer_never_leaves_half_a_file(tmp_path):
+    path, moments = tmp_path / "x", random.Random(0)
+    for _ in range(8):
+        writer = start(WRITE_FOR_EVER, path)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(timeout=moments.uniform(0.0, 0.1))
+        writer.kill()
+        writer.communicate()
+        if path.exists():
+            content = path.read_bytes()
+            assert len(content) == 2_000_000
+            assert content == content[:1] * 2_000_000
+    storage.remove_leftovers(tmp_path)
+    assert set(names(tmp_path)) <= {"x"}
+    assert path.exists()
+
+
+def test_leftovers_are_temporary_files_alone(tmp_path):
+    for name in (".config.json.ab12.part", ".lock", "mine.part", ".hidden", "config.json"):
+        (tmp_path / name).write_bytes(b"")
+    storage.remove_leftovers(tmp_path)
+    assert names(tmp_path) == [".hidden", ".lock", "config.json", "mine.part"]
+
+
+def test_the_digest_of_a_file_is_its_sha256(tmp_path):
+    content = np.random.default_rng(0).bytes(100_000)
+    (tmp_path / "x").write_bytes(content)
+    assert storage.file_sha256(tmp_path / "x") == hashlib.sha256(content).hexdigest()
+
+
+def test_removing_what_is_not_there_is_no_mistake(tmp_path):
+    (tmp_path / "x").write_bytes(b"")
+    storage.remove(tmp_path / "x")
+    storage.remove(tmp_path / "x")
+    assert names(tmp_path) == []
+
+
+# The lock
+
+HOLD = """
+    import sys, time
+    from pathlib import Path
+    from lapwing import storage
+    with storage.lock(Path(sys.argv[1])):
+        print("held", flush=True)
+        sys.stdin.read()
+    print("let go", flush=True)
+"""
+
+
+def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path):
+    holder = start(HOLD, tmp_path, stdin=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    for _ in range(2):
+        with (
+            pytest.raises(StorageError, match=r"another process is writing to .*another --out"),
+            storage.lock(tmp_path),
+        ):
+            pass
+    out, _ = holder.communicate("")
+    assert out == "let go\n"
+    with storage.lock(tmp_path):
+        pass
+
+
+def test_a_killed_holder_lets_go(tmp_path):
+    holder = start(HOLD, tmp_path, stdin=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with storage.lock(tmp_path):
+        pass
+
+
+def test_the_lock_holds_within_one_process_too(tmp_path):
+    with storage.lock(tmp_path):
+        with pytest.raises(StorageError, match="another process"), storage.lock(tmp_path):
+            pass
+        with pytest.raises(StorageError, match="another process"), storage.lock(tmp_path):
+            pass
+
+
+def test_an_error_inside_lets_go(tmp_path):
+    with pytest.raises(RuntimeError), storage.lock(tmp_path):
+        raise RuntimeError
+    with storage.lock(tmp_path):
+        pass
+
+
+# Disks that do not take it
+
+
+def in_own_mount(tmp_path: Path, options: str, script: str) -> str:
+    """What `script` prints with a small tmpfs of its own at tmp_path/disk, gone when it ends."""
+    unshare = shutil.which("unshare")
+    disk = tmp_path / "disk"
+    disk.mkdir(exist_ok=True)
+    if unshare is None:
+        pytest.skip("no unshare on this machine")
+    mounted = [unshare, "--map-root-user", "--mount", "sh", "-ec"]
+    mount = 'mount -t tmpfs -o "$1" tmpfs "$2"; shift 2; exec "$@"'
+    arguments = ["sh", options, str(disk)]
+    probe = subprocess.run([*mounted, mount, *arguments, "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"no right to mount here: {probe.stderr.strip()}")
+    command = [*mounted, mount, *arguments, sys.executable, "-c", textwrap.dedent(script), str(disk)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_full_disk_is_named_with_its_remedy_and_nothing_is_left_or_lost(tmp_path):
+    printed = in_own_mount(
+        tmp_path,
+        "size=64k",
+        """
+        import os, sys
+        from pathlib import Path
+        from lapwing import storage
+        from lapwing.errors import StorageError
+        path = Path(sys.argv[1]) / "x"
+        storage.write_bytes(path, b"old")
+        rows = path.with_name("rows")
+        for attempt in (
+            lambda: storage.write_bytes(path, bytes(1_000_000)),
+            lambda: [storage.append_json_line(rows, {"step": step}) for step in range(100_000)],
+        ):
+            try:
+                attempt()
+            except StorageError as error:
+                print(error)
+        print(path.read_bytes().decode(), sorted(os.listdir(path.parent)))
+        print(storage.read_json_lines(rows)[:2])
+        """,
+    ).splitlines()
+    assert "disk/x: the disk is full; free some space" in printed[0]
+    assert "disk/rows: the disk is full; free some space" in printed[1]
+    assert printed[2] == "old ['rows', 'x']"
+    assert printed[3] == "[{'step': 0}, {'step': 1}]"
+
+
+def test_a_read_only_disk_is_named_with_its_remedy(tmp_path):
+    printed = in_own_mount(
+        tmp_path,
+        "ro",
+        """
+        import sys
+        from pathlib import Path
+        from lapwing import storage
+        from lapwing.errors import StorageError
+        folder = Path(sys.argv[1])
+        def hold():
+            with storage.lock(folder):
+                pass
+        for attempt in (
+            lambda: storage.write_bytes(folder / "x", b""),
+            lambda: storage.append_json_line(folder / "x", {}),
+            lambda: storage.make_folder(folder / "run"),
+            hold,
+        ):
+            try:
+                attempt()
+            except StorageError as error:
+                print(error)
+        """,
+    ).splitlines()
+    assert len(printed) == 4
+    for line in printed:
+        assert "the file system is read-only; choose another --out" in line
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
+def test_a_device_without_space_is_a_full_disk():
+    with pytest.raises(StorageError, match="/dev/full: the disk is full") as caught:
+        storage.append_json_line(Path("/dev/full"), {"step": 1})
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_limit_on_file_sizes_is_an_error_that_leaves_nothing(tmp_path):
+    script = """
+        import os, resource, sys
+        from pathlib import Path
+        from lapwing import storage
+        from lapwing.errors import StorageError
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        try:
+            storage.write_bytes(Path(sys.argv[1]) / "x", bytes(1_000_000))
+        except StorageError as error:
+            print(error)
+    """
+    out, errors = start(script, tmp_path).communicate()
+    assert "too large" in out, errors
+    assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_named_with_its_remedy(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(StorageError, match="permission denied; choose another --out"):
+            storage.write_bytes(tmp_path / "x", b"")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_path_below_a_file_is_named_with_its_remedy(tmp_path):
+    (tmp_path / "file").write_bytes(b"mine")
+    for attempt in (storage.make_folder, lambda path: storage.write_bytes(path, b"")):
+        with pytest.raises(StorageError, match=r"file/run: a part of the path is a file"):
+            attempt(tmp_path / "file" / "run")
+    with pytest.raises(StorageError, match="file: a file is in the way"):
+        storage.make_folder(tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("read", [storage.read_json, storage.read_tensors, storage.file_sha256])
+def test_what_cannot_be_read_is_named(tmp_path, read):
+    with pytest.raises(StorageError, match=r"gone: no such file or folder"):
+        read(tmp_path / "gone")
+    with pytest.raises(StorageError, match=r"it is a folder, not a file"):
+        read(tmp_path)
