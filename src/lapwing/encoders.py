@@ -233,8 +233,14 @@ def fit_encoder(
     """
     shift, scale = _standardisation(spec, observations, standardise)
     if bandwidth is None and spec.name == "fourier":
-        bandwidth = fourier_bandwidth((observations - shift) / scale)
+        bandwidth = data_bandwidth(spec, observations, standardise)
     return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
+
+
+def data_bandwidth(spec: EncoderSpec, observations: np.ndarray, standardise: bool) -> float:
+    """The `fourier_bandwidth` of observations as the encoder will see them."""
+    shift, scale = _standardisation(spec, observations, standardise)
+    return fourier_bandwidth((observations - shift) / scale)
 
 
 def encoder_skeleton(spec: EncoderSpec) -> Encoder:

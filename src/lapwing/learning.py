@@ -134,12 +134,9 @@ def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
 
 def untrained_encoder(target: Target, settings: ResolvedSettings) -> Encoder:
     """The encoder at step 0."""
-    seen = target.states
-    if seen is None:
-        seen = target.some_observations(10_000, settings.seed)
     return fit_encoder(
         encoder_spec(target, settings),
-        seen,
+        target.typical_observations(settings.seed),
         standardise=settings.standardise,
         bandwidth=settings.fourier_bandwidth,
         key=jax.random.fold_in(jax.random.key(settings.seed), 1),

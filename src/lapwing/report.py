@@ -32,8 +32,8 @@ _ROWS = (
 def summary_table(outcome: Outcome) -> Table:
     """The measures that there are, with the operator that counts as the truth."""
     result = outcome.result
-    truth = result["operator"] or "no truth to compare with"
-    table = Table(title=f"{result['target']}: against the {truth}", box=None, title_justify="left")
+    truth = f"against the {result['operator']}" if result["operator"] else "no truth to compare with"
+    table = Table(title=f"{result['target']}: {truth}", box=None, title_justify="left")
     for column, style in (("measure", "bold"), ("value", "cyan"), ("", "dim")):
         table.add_column(column, style=style, justify="right" if column == "value" else "left")
     for name, label, note in _ROWS:

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.chain import multi_step_eigenvalues
-from lapwing.encoders import default_encoder, embed
+from lapwing.encoders import data_bandwidth, default_encoder, embed
 from lapwing.errors import ConfigError, LapwingWarning
-from lapwing.learning import untrained_encoder
+from lapwing.learning import encoder_spec, untrained_encoder
 from lapwing.objectives import surviving_scale
 from lapwing.ritz import moments_of_experience, rayleigh_ritz
 from lapwing.sampling import surviving_share
@@ -46,12 +46,19 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
         "lam": settings.lam or 0.0,
     }
     resolved = ResolvedSettings(**(vars(settings) | chosen))
+    if encoder == "fourier" and settings.fourier_bandwidth is None:
+        resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
     eigenvalues = _estimated_eigenvalues(resolved, target)
     if settings.lam is None:
         lam = _lam(eigenvalues[dim - 1], resolved, target)
         resolved = dataclasses.replace(resolved, lam=lam)
     _warn(resolved, target, eigenvalues)
     return resolved
+
+
+def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
+    seen = target.typical_observations(settings.seed)
+    return data_bandwidth(encoder_spec(target, settings), seen, settings.standardise)
 
 
 def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:

@@ -79,6 +79,10 @@ class Target:
         """The true one-step chain under the uniformly random policy, where there is a maze."""
         return None if self.world is None else true_chain(self.world.transition_matrix())
 
+    def typical_observations(self, seed: int) -> np.ndarray:
+        """Every state once, or ten thousand observations where states are not enumerated."""
+        return self.some_observations(10_000, seed) if self.states is None else self.states
+
     def some_observations(self, count: int, seed: int) -> np.ndarray:
         """`count` observations drawn as the data has them."""
         generator = np.random.default_rng(seed)
