@@ -39,6 +39,9 @@ class Representation:
     """The mean distance between such states as φ was learned."""
     config: dict[str, Any] = field(default_factory=dict)
     """Target, settings, how it was made, and warnings."""
+    _weights: dict[tuple[Filter, float | None], np.ndarray] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @property
     def dim(self) -> int:
@@ -71,7 +74,9 @@ class Representation:
         _check_filter(filter, t)
         if filter == "soft":
             return self.phi(observations)
-        weights = self._filter_weights(filter, t)
+        if (filter, t) not in self._weights:
+            self._weights[filter, t] = self._filter_weights(filter, t)
+        weights = self._weights[filter, t]
         return self._answer(observations, lambda phi, xp: self._combine(phi, xp)[..., 1:] * weights)
 
     def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None) -> Any:
@@ -111,6 +116,8 @@ class Representation:
         if self.dim < 2:
             raise ConfigError(f"filter {filter!r} needs dim of 2 or more, not {self.dim}")
         weights = spectral_weights(self.eigenvalues[1:], filter, t)
+        if not weights.any():
+            raise ConfigError(f"t={t!r} leaves no eigenfunction any weight; lower t")
         mean = mean_distance(self.reference[:, 1:] * weights)
         scale = self.soft_distance / mean if mean > 0 else 1.0
         return (scale * weights).astype(np.float32)
@@ -142,7 +149,7 @@ class Representation:
         if batch.dtype == np.uint8:
             return batch
         batch = batch.astype(np.float32)
-        finite = np.isfinite(batch).reshape(len(batch), -1).all(axis=1)
+        finite = np.isfinite(batch).all(axis=tuple(range(1, batch.ndim)))
         if not finite.all():
             raise DatasetError(f"observation {int(np.argmin(finite))} holds NaN or infinity")
         return batch
@@ -154,7 +161,8 @@ def load_representation(path: str | Path) -> Representation:
     tensors, manifest = storage.read_tensors(path)
     check_format(path, manifest)
     if manifest.get("kind") != "representation":
-        raise CheckpointError(f"{path} holds a {manifest.get('kind')}, not a representation")
+        kind = manifest.get("kind", "checkpoint")
+        raise CheckpointError(f"{path} holds a {kind}, not a representation")
     try:
         spec = manifest["encoder"]
         shapes = {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}
@@ -249,5 +257,7 @@ def mean_distance(embedded: np.ndarray) -> float:
 def _check_filter(filter: str, t: float | None) -> None:
     if filter not in get_args(Filter):
         raise ConfigError(f"unknown filter {filter!r}; {nearest(str(filter), get_args(Filter))}")
-    if t is not None and (filter != "heat" or not t > 0):
-        raise ConfigError(f"t must be above 0 and goes with filter='heat', not t={t!r} with {filter!r}")
+    if t is not None and (filter != "heat" or not 0 < t < np.inf):
+        raise ConfigError(
+            f"t must be above 0, finite, and goes with filter='heat', not t={t!r} with {filter!r}"
+        )
