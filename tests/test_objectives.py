@@ -215,7 +215,7 @@ class TestOptimum:
 
     CHAIN = true_chain(GridWorld(parse_maze("....#\n.#...\n...#.\n", name="small")).transition_matrix())
 
-    @pytest.fixture(params=[(0.5, 1.0), (5.0, 0.05), (0.2, 0.8), (100.0, 1.0)], ids=str)
+    @pytest.fixture(params=[(0.2, 0.8), (5.0, 0.05), (100.0, 1.0)], ids=str)
     def problem(self, request):
         beta, delta = request.param
         rho = jnp.asarray(self.CHAIN.rho)
@@ -246,7 +246,7 @@ class TestOptimum:
         best = float(loss(jnp.asarray(optimum)))
         gradient = jax.jit(jax.value_and_grad(lambda flat: loss(flat.reshape(optimum.shape))))
         rng = np.random.default_rng(0)
-        for _ in range(3):
+        for _ in range(2):
             found = minimize(
                 lambda flat: tuple(np.asarray(part) for part in gradient(jnp.asarray(flat))),
                 rng.standard_normal(optimum.size),
