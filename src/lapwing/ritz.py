@@ -57,9 +57,12 @@ def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
         second: B, likewise.
         dim: how many eigenfunctions to keep; fewer if the rank is lower.
     """
-    scales, directions = np.linalg.eigh((second + second.T) / 2)
+    # In units of its largest column φ is comparable with the constant, whatever δ is.
+    unit = np.sqrt(np.diag(second)[1:].max(initial=np.finfo(np.float64).tiny))
+    units = np.append(1.0, np.full(len(second) - 1, unit))
+    scales, directions = np.linalg.eigh((second + second.T) / 2 / np.outer(units, units))
     kept = scales > RANK_TOLERANCE * scales.max()
-    whiten = directions[:, kept] / np.sqrt(scales[kept])
+    whiten = directions[:, kept] / np.sqrt(scales[kept]) / units[:, None]
     eigenvalues, rotation = np.linalg.eigh(whiten.T @ (drawing + drawing.T) @ whiten / 2)
     coefficients = whiten @ rotation
     rank = int(kept.sum())

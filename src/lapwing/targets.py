@@ -102,14 +102,19 @@ def read_source(source: str | Path | Source) -> Source:
         return GymEnv(text.removeprefix("gym:"))
     if text in BUILT_IN:
         return read_maze(text)
-    if path.suffix == ".npz" and path.is_file():
-        return DataFile(path)
-    if path.is_file():
-        return read_maze(path)
+    if _is_file(path):
+        return DataFile(path) if path.suffix == ".npz" else read_maze(path)
     raise ConfigError(
         f"unknown target {text!r}: it is neither a maze nor a file; {nearest(text, BUILT_IN)} "
         "(or give the path of a maze .txt or a data .npz, or gym:ENV_ID)"
     )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no file can have such a name
+        return False
 
 
 def describe(source: Source) -> dict[str, Any]:
