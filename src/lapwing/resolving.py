@@ -46,6 +46,7 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
         "lam": settings.lam or 0.0,
     }
     resolved = ResolvedSettings(**(vars(settings) | chosen))
+    encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
     if encoder == "fourier" and settings.fourier_bandwidth is None:
         resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
     eigenvalues = _estimated_eigenvalues(resolved, target)

@@ -19,6 +19,8 @@ from lapwing.representation import FORMAT, check_format, filled, named_arrays
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 KEPT_CHECKPOINTS = 2
+FIGURES = ("spectrum", "learning", "eigenfunctions", "distances", "embedding")
+"""The pictures that a run may have, each as .png and .svg."""
 
 
 class RunFolder:
@@ -168,7 +170,7 @@ class RunFolder:
         """Remove a run's own files, the mark of a finished one first, and nothing else."""
         names = ("result.json", "representation.safetensors", "metrics.jsonl", "experience.npz")
         owned = [self.path / name for name in names] + self._checkpoints()
-        owned += sorted(self.figures.glob("*.png")) + sorted(self.figures.glob("*.svg"))
+        owned += [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")]
         for path in owned:
             storage.remove(path)
 
