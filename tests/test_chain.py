@@ -241,7 +241,7 @@ class TestLarge:
         np.testing.assert_allclose(functions.T @ functions / size, np.eye(5), atol=1e-8)
 
     def test_multi_step_ring_never_written_out(self):
-        size, lam = 3_500, 0.999
+        size, lam = 5_500, 0.999
         chain = true_chain(ring(size), lam)
         assert not isinstance(chain.weights, np.ndarray)
         assert not sparse.issparse(chain.weights)

@@ -244,9 +244,13 @@ class TestTabulated:
         np.testing.assert_array_equal(table.observe(np.arange(30)), seen)
 
     def test_more_than_the_limit_stays_as_it_is(self):
-        experience = Experience(np.arange(11.0)[:, None], [11])
+        experience = Experience(np.tile(np.arange(11.0), 2)[:, None], [22])
         assert experience.tabulated(limit=10) is experience
         assert experience.tabulated(limit=11).n_states == 11
+
+    def test_observations_that_do_not_recur_are_continuous(self):
+        experience = Experience(np.arange(30.0)[:, None], [30])
+        assert experience.tabulated() is experience
 
     def test_distinct_observations_late_in_the_data_count_too(self):
         seen = np.concatenate([np.zeros(100), np.arange(20.0)])[:, None]
@@ -258,7 +262,7 @@ class TestTabulated:
         assert experience.tabulated() is experience
 
     @settings(max_examples=50)
-    @given(st.lists(st.integers(-2, 2), min_size=2, max_size=30))
+    @given(st.lists(st.integers(-2, 2), min_size=10, max_size=30))
     def test_any_column_of_numbers(self, values):
         seen = np.array(values, np.float32)[:, None]
         table = Experience(seen, [len(values)]).tabulated()

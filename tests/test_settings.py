@@ -2,6 +2,7 @@ import dataclasses
 import inspect
 import json
 import math
+import re
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -168,9 +169,8 @@ def test_settings_cannot_be_changed():
 def test_every_setting_is_documented_for_the_command_line():
     source = inspect.getsource(LearnSettings)
     for field in dataclasses.fields(LearnSettings):
-        line = source.index(f"\n    {field.name}: ")
-        following = source[line + 1 :].split("\n", 2)[1].strip()
-        assert following.startswith('"""'), field.name
+        begin = source.index(f"\n    {field.name}: ")
+        assert re.match(r'\n    \w+: (.|\n)*?\n    """\w', source[begin : begin + 300]), field.name
 
 
 def test_the_preset_paper_is_the_papers_recipe():

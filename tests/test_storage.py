@@ -434,7 +434,7 @@ def test_a_read_only_disk_is_named_with_its_remedy(tmp_path):
     ).splitlines()
     assert len(printed) == 4
     for line in printed:
-        assert "the file system is read-only; choose another --out" in line
+        assert "the file system is read-only; choose another folder" in line
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")

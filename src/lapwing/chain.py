@@ -10,6 +10,7 @@ the counts of an experience give, and the one that the pair sampler draws from.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -24,8 +25,10 @@ from lapwing.sampling import PastEnd
 
 Matrix = Any
 """A NumPy array, a sparse array, or a `LinearOperator`: whatever multiplies vectors by `@`."""
-DENSE_LIMIT = 3_000
-"""Up to this many states matrices are dense, above it sparse or never written out."""
+DENSE_LIMIT = 5_000
+"""Up to this many states P_λ is written out, and states are learned from exactly."""
+DENSE_EIGEN_LIMIT = 1_500
+"""Up to this many states eigenpairs come from a dense solver, which cannot miss any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class Chain:
         """How many states the chain has, visited or not."""
         return self.weights.shape[0]
 
-    @property
+    @cached_property
     def rho(self) -> np.ndarray:
         """ρ = W1; zero where a state is never visited."""
         return np.asarray(self.weights @ np.ones(self.n_states)).reshape(-1)
@@ -58,7 +61,7 @@ class Chain:
     def kernel(self) -> np.ndarray:
         """D(u, v) as a dense matrix; zero where a state is never visited."""
         inverse = _inverse_where_positive(self.rho)
-        return inverse[:, None] * _dense(self.weights) * inverse[None, :]
+        return inverse[:, None] * dense(self.weights) * inverse[None, :]
 
     def objective(self, phi: np.ndarray) -> float:
         """G = Σ_k ⟨f_k, L f_k⟩ of the columns of `phi` (Eq. 3), orthonormal or not."""
@@ -146,7 +149,7 @@ def empirical_chain(experience: Experience, lam: float = 0.0) -> Chain:
     leaving = np.asarray(counts.sum(axis=1)).reshape(-1)
     transition: Matrix = sparse.diags_array(_inverse_where_positive(leaving)) @ counts
     weights = _joint(transition.tocsr(), steadied_visits(experience), lam)
-    return Chain(weights, f"empirical chain, lam={lam:g}")
+    return Chain(weights, f"empirical chain (visits steadied), lam={lam:g}")
 
 
 def steadied_visits(experience: Experience) -> np.ndarray:
@@ -224,9 +227,9 @@ def _joint(transition, rho: np.ndarray, lam: float) -> Matrix:
             return _symmetric(sparse.diags_array(rho) @ transition)
         return _symmetric(rho[:, None] * transition)
     if transition.shape[0] <= DENSE_LIMIT:
-        dense = _dense(transition)
-        remaining = np.eye(len(dense)) - lam * dense
-        return _symmetric(rho[:, None] * np.linalg.solve(remaining, dense))
+        written = dense(transition)
+        remaining = np.eye(len(written)) - lam * written
+        return _symmetric(rho[:, None] * np.linalg.solve(remaining, written))
     return _multi_step_operator(sparse.csr_array(transition), rho, lam)
 
 
@@ -282,6 +285,9 @@ def _truncated_counts(experience: Experience, lam: float) -> sparse.csr_array:
 def _counts(experience: Experience, here, there, weights) -> sparse.csr_array:
     size = cast(int, experience.n_states)
     ids = experience.observations
+    if size <= DENSE_EIGEN_LIMIT:  # many times quicker than summing duplicates of a sparse matrix
+        flat = np.bincount(ids[here].astype(np.int64) * size + ids[there], weights, size * size)
+        return sparse.csr_array(flat.reshape(size, size))
     entries = (weights, (ids[here], ids[there]))
     return sparse.coo_array(entries, shape=(size, size)).tocsr()
 
@@ -289,16 +295,16 @@ def _counts(experience: Experience, here, there, weights) -> sparse.csr_array:
 def _smallest(operator: Matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of I - operator, ascending, with orthonormal eigenvectors."""
     size = operator.shape[0]
-    if not isinstance(operator, LinearOperator) and (size <= 1_500 or d >= size - 1):
-        values, vectors = scipy.linalg.eigh(_dense(operator), subset_by_index=[size - d, size - 1])
+    if not isinstance(operator, LinearOperator) and (size <= DENSE_EIGEN_LIMIT or d >= size - 1):
+        values, vectors = scipy.linalg.eigh(dense(operator), subset_by_index=[size - d, size - 1])
         return 1 - values[::-1], vectors[:, ::-1]
     start = np.random.default_rng(0).standard_normal(size)
     if isinstance(operator, LinearOperator):
         values, vectors = eigsh(operator, k=d, which="LA", v0=start)
         order = np.argsort(-values)
         return 1 - values[order], vectors[:, order]
-    dense = isinstance(operator, np.ndarray)
-    laplacian = np.eye(size) - operator if dense else (sparse.eye_array(size) - operator).tocsc()
+    written = isinstance(operator, np.ndarray)
+    laplacian = np.eye(size) - operator if written else (sparse.eye_array(size) - operator).tocsc()
     # Shift-invert just below zero: the smallest eigenvalues become the largest, well apart.
     values, vectors = eigsh(laplacian, k=d, sigma=-1e-6, which="LM", v0=start)
     order = np.argsort(values)
@@ -331,7 +337,8 @@ def _inverse_where_positive(values: np.ndarray) -> np.ndarray:
     return np.divide(1.0, values, out=np.zeros_like(values, dtype=np.float64), where=values > 0)
 
 
-def _dense(matrix: Matrix) -> Any:
+def dense(matrix: Matrix) -> Any:
+    """The matrix written out."""
     if isinstance(matrix, np.ndarray):
         return matrix
     return matrix @ np.eye(matrix.shape[1]) if isinstance(matrix, LinearOperator) else matrix.toarray()

@@ -53,6 +53,9 @@ class Learn(LearnSettings):
     json: bool = False
     """Print the measures as one line of JSON on standard output, and nothing else there."""
 
+    def __post_init__(self) -> None:
+        """Check nothing yet: `settings` does, where its message is not wrapped by the parser's."""
+
     def settings(self) -> LearnSettings:
         """The settings of learning alone."""
         names = [field.name for field in dataclasses.fields(LearnSettings)]
@@ -83,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"lapwing: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        print("lapwing: interrupted; go on with --resume", file=sys.stderr)
+        print("lapwing: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
 
 
@@ -91,6 +94,7 @@ def _parse(arguments: list[str]) -> Learn | Evaluate:
     if "--version" in arguments:
         print(f"lapwing {__version__}")
         raise SystemExit(0)
+    _check_command(arguments)
     preset = _preset_in(arguments)
     default = Learn(**dataclasses.asdict(PRESETS[preset]))
     learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
@@ -102,6 +106,12 @@ def _parse(arguments: list[str]) -> Learn | Evaluate:
         args=arguments,
         config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
     )
+
+
+def _check_command(arguments: list[str]) -> None:
+    commands = ("learn", "evaluate")
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+        raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
 
 
 def _preset_in(arguments: list[str]) -> str:
@@ -118,23 +128,28 @@ def _preset_in(arguments: list[str]) -> str:
 
 def _learn(command: Learn) -> None:
     from lapwing.progress import progress_bar, stderr_console
+    from lapwing.targets import read_source
     from lapwing.workflow import run
 
     if not command.target:
         raise ConfigError("name a target: lapwing learn FourRoom, a maze .txt, a data .npz, or gym:ENV_ID")
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to go on with")
-    console = stderr_console()
+    console, settings, source = stderr_console(), command.settings(), read_source(command.target)
     out = command.out or _new_folder(command.target)
-    with progress_bar(console) as on_progress:
-        outcome = run(
-            command.target,
-            command.settings(),
-            out,
-            overwrite=command.overwrite,
-            resume=command.resume,
-            on_progress=on_progress,
-        )
+    try:
+        with progress_bar(console) as on_progress:
+            outcome = run(
+                source,
+                settings,
+                out,
+                overwrite=command.overwrite,
+                resume=command.resume,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
+        raise
     _show(outcome, out, console, as_json=command.json)
 
 

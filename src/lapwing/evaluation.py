@@ -11,9 +11,9 @@ import numpy as np
 from lapwing.chain import Chain
 from lapwing.envs.gridworld import GridWorld
 from lapwing.representation import Filter, Representation
+from lapwing.ritz import RANK_TOLERANCE
 from lapwing.targets import Target
 
-RANK_TOLERANCE = 1e-6
 SAME_EIGENVALUE = 1e-7
 FIRST_EIGENFUNCTIONS = 11
 """`cosine_mean` is over this many, as later papers report it."""
@@ -44,11 +44,16 @@ class Spectrum(NamedTuple):
     functions: np.ndarray
 
 
-def exact_spectrum(chain: Chain, dim: int, *, margin: int = 8) -> Spectrum:
-    """At least `dim` exact eigenpairs, and the rest of the last eigenspace (up to `margin` more)."""
+def exact_spectrum(chain: Chain, dim: int) -> Spectrum:
+    """At least `dim` exact eigenpairs, and the rest of the last eigenspace."""
     visited = int(np.sum(chain.rho > 0))
-    values, functions = chain.eigenpairs(min(dim + margin, visited))
-    end = int(np.searchsorted(values, values[min(dim, len(values)) - 1] + SAME_EIGENVALUE))
+    margin = 8
+    while True:
+        values, functions = chain.eigenpairs(min(dim + margin, visited))
+        end = int(np.searchsorted(values, values[min(dim, len(values)) - 1] + SAME_EIGENVALUE))
+        if end < len(values) or len(values) == visited:
+            break
+        margin *= 2
     return Spectrum(chain, values[:end], functions[:, :end])
 
 
@@ -93,11 +98,15 @@ def cosine_similarities(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray
 
 
 def principal_angles(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
-    """The angles, in radians, between the span of the functions and the exact eigenspaces."""
+    """The angles, in radians, between the span of the functions and the exact eigenspaces.
+
+    One for each function; where they are not independent, the missing directions are at right angles.
+    """
     rho = spectrum.chain.rho[:, None]
     basis = orthonormal_basis(spectrum.chain, functions)
     cosines = np.linalg.svd(basis.T @ (rho * spectrum.functions), compute_uv=False)
-    return np.arccos(np.clip(cosines[: basis.shape[1]], -1.0, 1.0))
+    angles = np.arccos(np.clip(cosines[: basis.shape[1]], -1.0, 1.0))
+    return np.pad(angles, (0, functions.shape[1] - len(angles)), constant_values=np.pi / 2)
 
 
 def orthonormality_error(chain: Chain, functions: np.ndarray) -> float:
@@ -106,11 +115,14 @@ def orthonormality_error(chain: Chain, functions: np.ndarray) -> float:
     return float(np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment)))
 
 
-def eigenvalue_error(eigenvalues: np.ndarray, exact: np.ndarray) -> float:
-    """The mean relative error, the zero of the constant left out."""
+def eigenvalue_error(eigenvalues: np.ndarray, exact: np.ndarray) -> float | None:
+    """The mean relative error, zeros (the constant's, and one more for each further part) left out."""
     count = min(len(eigenvalues), len(exact))
-    wanted = exact[1:count]
-    return float(np.mean(np.abs(eigenvalues[1:count] - wanted) / wanted)) if count > 1 else 0.0
+    nonzero = exact[:count] > SAME_EIGENVALUE
+    if not nonzero.any():
+        return None
+    wanted = exact[:count][nonzero]
+    return float(np.mean(np.abs(eigenvalues[:count][nonzero] - wanted) / wanted))
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -127,9 +139,10 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 def distance_correlation(world: GridWorld, embedded: np.ndarray, goals: np.ndarray) -> float:
     """Rank correlation of embedding distance with the fewest steps to a goal, mean over `goals`."""
+    steps = np.atleast_2d(world.steps_to(goals))
     correlations = [
-        rank_correlation(np.linalg.norm(embedded - embedded[goal], axis=1), world.steps_to(int(goal)))
-        for goal in goals
+        rank_correlation(np.linalg.norm(embedded - embedded[goal], axis=1), steps[row])
+        for row, goal in enumerate(goals)
     ]
     return float(np.mean(correlations))
 
@@ -172,8 +185,7 @@ def _spectral_measures(
 
 def _floors(spectrum: Spectrum, target: Target, dim: int) -> dict[str, float]:
     """What the data allows: the exact eigenvectors of what is learned from, against the truth."""
-    visited = int(np.sum(target.one_step.rho > 0))
-    _, functions = target.one_step.eigenpairs(min(dim, visited))
+    _, functions = target.eigenpairs(dim)
     cosines = cosine_similarities(spectrum, functions)
     return {
         "gap_floor": objective_gap(spectrum, functions, dim),

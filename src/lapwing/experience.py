@@ -117,14 +117,17 @@ class Experience:
         return chosen if self.table is None else self.table[chosen]
 
     def tabulated(self, limit: int = 5_000) -> "Experience":
-        """The same experience with enumerated states, where no more than `limit` differ; else itself."""
+        """The same with enumerated states, if at most `limit` differ and they recur; else itself.
+
+        Observations that hardly ever recur are continuous, however few they are.
+        """
         if self.table is not None:
             return self
         flat = self.observations.reshape(len(self.observations), -1)
         if len(np.unique(flat[: 4 * limit], axis=0)) > limit:
             return self
         _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-        if len(first) > limit:
+        if len(first) > min(limit, len(flat) // 2):
             return self
         return Experience(ids.reshape(-1).astype(np.int32), self.lengths, self.observations[first])
 

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -16,10 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from lapwing import objectives
 from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.errors import NonFiniteError
-from lapwing.sampling import PairSampler, pair_sampler, sample_pairs, sample_states
+from lapwing.estimators import make_loss
 from lapwing.settings import ResolvedSettings
 from lapwing.targets import Target
 
@@ -59,6 +59,8 @@ class Trained:
     spec: EncoderSpec
     learn_seconds: float
     compile_seconds: float
+    prepare_seconds: float
+    """What the loss took to build: with exact, the solution for P_λ."""
 
 
 def train(
@@ -84,10 +86,13 @@ def train(
     restored = checkpoints.restore(state) if checkpoints else None
     state, step, seconds = restored or (state, 0, 0.0)
 
+    began = time.perf_counter()
     loss = make_loss(target, settings, encoder)
+    prepare_seconds = time.perf_counter() - began
     began = time.perf_counter()
     run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), state)
     measure = _make_measure(target, settings)
+    measure(state.encoder)
     compile_seconds = time.perf_counter() - began
 
     chunk = max(1, settings.steps // CHUNKS)
@@ -110,7 +115,7 @@ def train(
             checkpoints.keep(state, step, seconds, last=step == settings.steps)
         if on_chunk:
             on_chunk(step, settings.steps, row)
-    return Trained(state.encoder, spec, seconds, compile_seconds)
+    return Trained(state.encoder, spec, seconds, compile_seconds, prepare_seconds)
 
 
 def _not_finite(step: int) -> NonFiniteError:
@@ -150,82 +155,12 @@ def make_optimiser(settings: ResolvedSettings) -> optax.GradientTransformation:
     return optax.adam(settings.learning_rate)
 
 
-def make_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
-    """`loss(encoder, step, key) -> (loss, metrics)` by the estimator of the settings."""
-    if settings.estimator == "exact":
-        return _exact_loss(target, settings, encoder)
-    return _pair_loss(target, settings, encoder)
-
-
-def _exact_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
-    chain = target.chain(settings.lam)
-    weights = chain.weights if isinstance(chain.weights, np.ndarray) else chain.weights.toarray()
-    laplacian = jnp.asarray(np.diag(chain.rho) - weights, jnp.float32)
-    rho = jnp.asarray(chain.rho, jnp.float32)
-    features = jax.vmap(encoder.features)(jnp.asarray(target.states))
-
-    def loss(encoder, step, key):
-        phi = jax.vmap(encoder.network)(features)
-        return objectives.exact_loss(phi, laplacian, rho, beta=settings.beta, delta=settings.delta)
-
-    return loss
-
-
-def _pair_loss(target: Target, settings: ResolvedSettings, encoder: Encoder):
-    assert target.experience is not None
-    places = jnp.asarray(target.experience.observations)
-    sampler = pair_sampler(target.experience)
-    embed_places = _place_embedder(target, settings, encoder, places)
-    weights = {"beta": settings.beta, "delta": settings.delta}
-
-    def pairwise(encoder, step, key):
-        u, v = _pairs(sampler, settings, step, key)
-        return objectives.pairwise_loss(*embed_places(encoder, u, v), **weights)
-
-    def sampled(encoder, step, key):
-        pair_key, *state_keys = jax.random.split(key, 3)
-        u, v = _pairs(sampler, settings, step, pair_key)
-        first, second = (sample_states(len(places), settings.batch, key=k) for k in state_keys)
-        return objectives.sampled_loss(*embed_places(encoder, u, v, first, second), **weights)
-
-    return sampled if settings.estimator == "sampled" else pairwise
-
-
-def _pairs(sampler: PairSampler, settings: ResolvedSettings, step, key):
-    lam = settings.lam
-    if settings.lam_final is not None:
-        lam = lam + (settings.lam_final - lam) * step / max(settings.steps - 1, 1)
-    return sample_pairs(sampler, lam, settings.batch, settings.past_end, key=key)
-
-
-def _place_embedder(target: Target, settings: ResolvedSettings, encoder: Encoder, places):
-    """`embed_places(encoder, *places)`: φ at places of the experience, one result for each argument.
-
-    A table no larger than the batches is embedded whole, once a step, and φ gathered from it.
-    """
-    rows = settings.batch * (4 if settings.estimator == "sampled" else 2)
-    if target.states is None:
-        observe, whole = (lambda at: jax.vmap(encoder.features)(places[at])), False
-        features = None
-    else:
-        features = jax.vmap(encoder.features)(jnp.asarray(target.states))
-        observe, whole = (lambda at: features[places[at]]), len(target.states) <= rows
-
-    def embed_places(encoder, *at):
-        if whole:
-            phi = jax.vmap(encoder.network)(features)
-            return tuple(phi[places[one]] for one in at)
-        phi = jax.vmap(encoder.network)(observe(jnp.concatenate(at)))
-        return tuple(jnp.split(phi, len(at)))
-
-    return embed_places
-
-
 def _compiled_chunk(loss, optimiser, key, state: TrainState):
     """`run(state, begin, end) -> (state, sums of the metrics, first step that is not finite or -1)`."""
     _, static = eqx.partition(state, eqx.is_array)
+    data, loss_static = eqx.partition(loss, eqx.is_array)
 
-    def gradient_step(step, carry):
+    def gradient_step(loss, step, carry):
         arrays, sums, bad_step = carry
         state = eqx.combine(arrays, static)
         (value, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(
@@ -237,16 +172,17 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
         bad_step = jnp.where((bad_step < 0) & ~jnp.isfinite(value), step, bad_step)
         return eqx.filter(state, eqx.is_array), sums, bad_step
 
-    def run(arrays, begin, end):
+    def run(data, arrays, begin, end):
         sums = dict.fromkeys(("loss", "graph_drawing", "penalty"), jnp.zeros(()))
-        return jax.lax.fori_loop(begin, end, gradient_step, (arrays, sums, jnp.int32(-1)))
+        step = partial(gradient_step, eqx.combine(data, loss_static))
+        return jax.lax.fori_loop(begin, end, step, (arrays, sums, jnp.int32(-1)))
 
     arrays = eqx.filter(state, eqx.is_array)
-    compiled = jax.jit(run).lower(arrays, jnp.int32(0), jnp.int32(0)).compile()
+    compiled = jax.jit(run).lower(data, arrays, jnp.int32(0), jnp.int32(0)).compile()
 
     def run_chunk(state: TrainState, begin: int, end: int):
         arrays = eqx.filter(state, eqx.is_array)
-        arrays, sums, bad_step = compiled(arrays, jnp.int32(begin), jnp.int32(end))
+        arrays, sums, bad_step = compiled(data, arrays, jnp.int32(begin), jnp.int32(end))
         return eqx.combine(arrays, static), sums, bad_step
 
     return run_chunk

@@ -55,7 +55,7 @@ def draw_spectrum(eigenvalues: np.ndarray, exact: np.ndarray | None, operator: s
     index = np.arange(1, len(eigenvalues) + 1)
     if exact is not None:
         axis.plot(
-            index[: len(exact)],
+            np.arange(1, len(exact) + 1),
             exact,
             "o",
             color=EXACT,

@@ -38,7 +38,7 @@ class Representation:
     soft_distance: float
     """The mean distance between such states as φ was learned."""
     config: dict[str, Any] = field(default_factory=dict)
-    """Target, settings, how it was made, and warnings."""
+    """Target, settings, and how it was made."""
     _weights: dict[tuple[Filter, float | None], np.ndarray] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -146,8 +146,8 @@ class Representation:
                 wrong = batch.min() if batch.min() < 0 else batch.max()
                 raise ConfigError(f"index {wrong} is outside 0 … {(self.spec.n_states or 0) - 1}")
             return batch.astype(np.int32)
-        if batch.dtype == np.uint8:
-            return batch
+        if self.spec.name == "conv" and np.issubdtype(batch.dtype, np.integer):
+            return batch.astype(np.uint8)
         batch = batch.astype(np.float32)
         finite = np.isfinite(batch).all(axis=tuple(range(1, batch.ndim)))
         if not finite.all():

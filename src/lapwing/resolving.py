@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lapwing.chain import multi_step_eigenvalues
+from lapwing.chain import DENSE_LIMIT, multi_step_eigenvalues
 from lapwing.encoders import data_bandwidth, default_encoder, embed
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.learning import encoder_spec, untrained_encoder
@@ -15,9 +15,8 @@ from lapwing.objectives import surviving_scale
 from lapwing.ritz import moments_of_experience, rayleigh_ritz
 from lapwing.sampling import surviving_share
 from lapwing.settings import EncoderName, LearnSettings, ResolvedSettings
-from lapwing.targets import TABLE_LIMIT, Target
+from lapwing.targets import Target
 
-EXACT_LIMIT = 10_000
 LARGEST_LAM = 0.9999
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
 
@@ -29,7 +28,7 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
     if states is not None and dim > states:
         raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
     estimator = settings.estimator or (
-        "exact" if states is not None and states <= TABLE_LIMIT else "pairwise"
+        "exact" if states is not None and states <= DENSE_LIMIT else "pairwise"
     )
     _check_estimator(estimator, settings, target)
     paper = settings.preset == "paper"
@@ -49,7 +48,10 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
     encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
     if encoder == "fourier" and settings.fourier_bandwidth is None:
         resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
-    eigenvalues = _estimated_eigenvalues(resolved, target)
+    if target.states is None and settings.lam is not None:
+        eigenvalues = np.zeros(dim)  # nothing is known of them, and nothing depends on them
+    else:
+        eigenvalues = _estimated_eigenvalues(resolved, target)
     if settings.lam is None:
         lam = _lam(eigenvalues[dim - 1], resolved, target)
         resolved = dataclasses.replace(resolved, lam=lam)
@@ -83,13 +85,15 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
                 "estimator exact needs enumerated states, and these observations are continuous; "
                 "use --estimator pairwise"
             )
-        if target.n_states > EXACT_LIMIT:
+        if target.n_states > DENSE_LIMIT:
             raise ConfigError(
-                f"estimator exact holds a matrix of states x states, at most {EXACT_LIMIT:,} states, "
+                f"estimator exact holds a matrix of states x states, at most {DENSE_LIMIT:,} states, "
                 f"not {target.n_states:,}; use --estimator pairwise"
             )
         if settings.lam_final is not None:
             raise ConfigError("lam_final goes with sampled or pairwise; exact keeps one lam")
+        if settings.past_end != "discard":
+            raise ConfigError("past_end goes with sampled or pairwise; exact knows no end of an episode")
     elif target.experience is None:
         raise ConfigError(
             f"true_chain goes with estimator exact, not {estimator} (there is no experience to "
@@ -111,8 +115,7 @@ def _lam(eigenvalue: float, settings: ResolvedSettings, target: Target) -> float
 def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.ndarray:
     """One-step eigenvalues: of the chain where states are enumerated, else a quick estimate from above."""
     if target.states is not None:
-        visited = int(np.sum(target.one_step.rho > 0))
-        values, _ = target.one_step.eigenpairs(min(settings.dim, visited))
+        values, _ = target.eigenpairs(settings.dim)
         return np.pad(values, (0, settings.dim - len(values)), mode="edge")
     assert target.experience is not None
     encoder = untrained_encoder(target, settings)
@@ -126,7 +129,7 @@ def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.nda
 
 
 def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
-    dim, lam = settings.dim, settings.lam
+    dim, lam = settings.dim, max(settings.lam, settings.lam_final or 0.0)
     if target.experience is not None and settings.estimator != "exact":
         share = surviving_share(target.experience, lam)
         if settings.past_end == "discard" and share < 0.2:
@@ -143,6 +146,12 @@ def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -
             )
     if target.states is None:
         return
+    parts = int(np.sum(eigenvalues < 1e-9))
+    if parts > 1:
+        _say(
+            f"the data falls into {'at least ' if parts == dim else ''}{parts} parts between which no "
+            "transition was seen: the first eigenfunctions tell the parts apart; more data may join them"
+        )
     if np.sum(eigenvalues < 1 - 1e-9) < dim:
         _say(
             f"dim={dim} exceeds the {np.sum(eigenvalues < 1 - 1e-9)} positive eigenvalues of D, which "

@@ -36,9 +36,10 @@ def moments_of_chain(chain: Chain, phi: np.ndarray) -> tuple[np.ndarray, np.ndar
 def moments_of_experience(
     experience: Experience, embed: Embed, *, most: int = 1_000_000, batch: int = 8_192
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(A, B) over the one-step pairs of an experience, or over `most` of them evenly spread."""
+    """(A, B) over the one-step pairs of an experience, or over `most` of them."""
     places = np.flatnonzero(experience.horizons > 0)
-    places = places[:: -(-len(places) // most)]
+    if len(places) > most:  # at random, for any even spacing may keep step with the episodes
+        places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
     drawing, second = 0.0, 0.0
     for begin in range(0, len(places), batch):
         here = places[begin : begin + batch]

@@ -1,7 +1,8 @@
 """A run folder: configuration, metrics, checkpoints and results of one learned representation.
 
-config.json says what the run is and never changes; result.json is written last, so its presence means that
-the run is finished. Whatever is missing in between is computed again to the same bits.
+config.json says what the run is and never changes; result.json is written when everything is learned and
+measured, so its presence means that the run is finished (pictures can be drawn again from the rest).
+Whatever is missing in between is computed again to the same bits.
 """
 
 import time
@@ -59,10 +60,11 @@ class RunFolder:
         """
         if overwrite and resume:
             raise ConfigError("overwrite and resume exclude each other; give one of them")
-        if self.path.is_dir():
+        new = not self.path.is_dir()
+        if not new:
             self._holds_a_run()  # refuses a folder that is not ours before anything is put there
         storage.make_folder(self.path)
-        with storage.lock(self.path):
+        with storage.lock(self.path), self._untouched_on_failure(new):
             there = self._holds_a_run()
             if there and not (overwrite or resume):
                 state = "a finished" if self.finished else "an unfinished"
@@ -73,8 +75,22 @@ class RunFolder:
                 )
             if there and resume:
                 self._check_same(config)
+            if resume and not there:
+                warnings.warn(
+                    f"{self.path} holds no run to go on with: starting one", LapwingWarning, stacklevel=4
+                )
             storage.remove_leftovers(self.path)
             yield there and resume
+
+    @contextmanager
+    def _untouched_on_failure(self, new: bool) -> Iterator[None]:
+        """Take a folder that was made for this run away again if the run never began."""
+        try:
+            yield
+        except BaseException:
+            if new and not (self.path / "config.json").is_file():
+                storage.remove_folder(self.path)
+            raise
 
     def begin(self, config: dict[str, Any]) -> None:
         """Start a run in place of what is there."""
@@ -168,8 +184,9 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Remove a run's own files, the mark of a finished one first, and nothing else."""
-        names = ("result.json", "representation.safetensors", "metrics.jsonl", "experience.npz")
-        owned = [self.path / name for name in names] + self._checkpoints()
+        names = ("metrics.jsonl", "experience.npz")
+        owned = [self.path / "result.json", self.representation, *self._checkpoints()]
+        owned += [self.path / name for name in names]
         owned += [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")]
         for path in owned:
             storage.remove(path)

@@ -31,15 +31,27 @@ class PairSampler(NamedTuple):
     """How many places have each horizon."""
 
 
-def pair_sampler(experience: Experience) -> PairSampler:
-    """Group the places of `experience` by horizon, once."""
+def pair_sampler(experience: Experience, largest_lam: float | None = None) -> PairSampler:
+    """Group the places of `experience` by horizon, once.
+
+    Args:
+        experience: where pairs are drawn from.
+        largest_lam: the largest λ that will be asked for, if known. Horizons that τ passes with less than
+            float32 can tell from never become one group, so that long episodes need few.
+    """
     places = np.flatnonzero(experience.horizons > 0)
-    order = np.argsort(experience.horizons[places], kind="stable")
-    horizons, first, counts = np.unique(
-        experience.horizons[places][order], return_index=True, return_counts=True
-    )
+    horizon = np.minimum(experience.horizons[places], _longest_tau(largest_lam))
+    order = np.argsort(horizon, kind="stable")
+    horizons, first, counts = np.unique(horizon[order], return_index=True, return_counts=True)
     arrays = (places[order], horizons, first, counts)
     return PairSampler(*(jnp.asarray(array, dtype=jnp.int32) for array in arrays))
+
+
+def _longest_tau(lam: float | None) -> int:
+    """The smallest τ with λ^τ < 2⁻²⁵; no limit if λ is not known."""
+    if lam is None:
+        return np.iinfo(np.int32).max
+    return 1 if lam == 0 else int(np.ceil(-25 * np.log(2) / np.log(lam)))
 
 
 def sample_pairs(
@@ -61,7 +73,7 @@ def sample_pairs(
         key: a typed random key.
     """
     group_key, place_key, step_key = jax.random.split(key, 3)
-    log_lam = jnp.log(jnp.asarray(lam, jnp.float32))
+    log_lam = _log(lam)
     survival = -jnp.expm1(sampler.horizons * log_lam) if past_end == "discard" else 1.0
     cumulative = jnp.cumsum(sampler.counts * survival)
     threshold = jax.random.uniform(group_key, (batch,)) * cumulative[-1]
@@ -74,6 +86,13 @@ def sample_pairs(
     # The inverse of the (truncated) geometric distribution function; λ = 0 gives log λ = -∞ and τ = 1.
     tau = 1 + jnp.floor(jnp.log1p(-uniform * inside) / log_lam).astype(jnp.int32)
     return place, place + jnp.clip(tau, 1, horizon)
+
+
+def _log(lam):
+    """Of λ; of a plain number in double precision, for near 1 float32 has few digits left of it."""
+    if isinstance(lam, int | float):
+        return jnp.float32(np.log(lam)) if lam > 0 else -jnp.inf
+    return jnp.log(jnp.asarray(lam, jnp.float32))
 
 
 def sample_states(n_places: int, batch: int, *, key: PRNGKeyArray) -> Int[Array, " batch"]:

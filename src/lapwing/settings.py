@@ -155,9 +155,10 @@ class LearnSettings:
         return dataclasses.asdict(self) | {"hidden": list(self.hidden)}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "LearnSettings":
+    def from_json(cls, values: dict[str, Any]) -> Any:
         """The settings that `as_json` wrote."""
-        return cls.from_keywords(values | {"hidden": tuple(values["hidden"])})
+        fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
+        return cls(**fields)
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":

@@ -144,6 +144,13 @@ def remove_leftovers(folder: Path) -> None:
         remove(path)
 
 
+def remove_folder(path: Path) -> None:
+    """Delete a folder that holds nothing but its lock."""
+    with _storage_errors(path):
+        (path / ".lock").unlink(missing_ok=True)
+        path.rmdir()
+
+
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """Hold `folder` for this process; a second holder is refused. A killed process lets go."""
@@ -183,12 +190,12 @@ def _sync_folder(folder: Path) -> None:
 _REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space and go on with --resume",
     errno.EDQUOT: "the disk quota is used up; free some space and go on with --resume",
-    errno.EROFS: "the file system is read-only; choose another --out",
-    errno.EACCES: "permission denied; choose another --out",
-    errno.EPERM: "permission denied; choose another --out",
+    errno.EROFS: "the file system is read-only; choose another folder",
+    errno.EACCES: "permission denied; choose another folder",
+    errno.EPERM: "permission denied; choose another folder",
     errno.ENOENT: "no such file or folder",
-    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another --out",
-    errno.EEXIST: "a file is in the way; choose another --out",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another folder",
+    errno.EEXIST: "a file is in the way; choose another folder",
     errno.EISDIR: "it is a folder, not a file",
 }
 

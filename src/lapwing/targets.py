@@ -1,6 +1,6 @@
 """What can be learned from: mazes by name or file, data files, Gymnasium environments, or arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,13 @@ import gymnasium
 import jax
 import numpy as np
 
-from lapwing.chain import Chain, empirical_chain, true_chain
+from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, true_chain
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, DatasetError, nearest
 from lapwing.experience import Experience, Progress, collect, collect_walks, load_experience
 from lapwing.mazes import BUILT_IN, Maze, parse_maze, read_maze
 from lapwing.settings import LearnSettings
 from lapwing.storage import file_sha256
-
-TABLE_LIMIT = 5_000
-"""Up to this many distinct states, observations without a table are enumerated and learned exactly."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +46,7 @@ class Target:
     """The observation of each state, where the states are enumerated."""
     file: Path | None = None
     """The data file that the experience was read from."""
+    _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
     def n_states(self) -> int | None:
@@ -74,6 +72,13 @@ class Target:
     def one_step(self) -> Chain:
         """`chain()` of one step, computed once."""
         return self.chain()
+
+    def eigenpairs(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
+        """The exact eigenpairs of `one_step`, as many as there are up to `dim`; computed once."""
+        if dim not in self._eigenpairs:
+            visited = int(np.sum(self.one_step.rho > 0))
+            self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
+        return self._eigenpairs[dim]
 
     def truth(self) -> Chain | None:
         """The true one-step chain under the uniformly random policy, where there is a maze."""
@@ -103,7 +108,13 @@ def read_source(source: str | Path | Source) -> Source:
     if text in BUILT_IN:
         return read_maze(text)
     if _is_file(path):
-        return DataFile(path) if path.suffix == ".npz" else read_maze(path)
+        return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
+    if path.suffix == ".npz":
+        raise ConfigError(f"no data file {path}; check the path")
+    if text.startswith("minari:"):
+        raise ConfigError(
+            f"target {text!r}: Minari data sets are not read yet; save the observations as .npz"
+        )
     raise ConfigError(
         f"unknown target {text!r}: it is neither a maze nor a file; {nearest(text, BUILT_IN)} "
         "(or give the path of a maze .txt or a data .npz, or gym:ENV_ID)"
@@ -162,15 +173,17 @@ def open_target(
         on_progress: called with (done, all) while an environment is stepped.
     """
     source = read_source(source)
+    if settings.true_chain and not isinstance(source, Maze):
+        raise ConfigError("true_chain needs a maze, and this target is none; leave --true-chain out")
     again = load_experience(collected) if collected and collected.is_file() else None
     if isinstance(source, Maze):
         return _target_of_world(GridWorld(source, settings.stay), settings, again)
     if isinstance(source, Experience):
-        return _target_of_data("experience", source, settings)
+        return _target_of_data("experience", source)
     if isinstance(source, DataFile):
-        return _target_of_data(source.path.stem, load_experience(source.path), settings, source.path)
+        return _target_of_data(source.path.stem, load_experience(source.path), source.path)
     experience = again or _experience_of_env(source.env_id, settings, on_progress)
-    return _target_of_data(source.env_id, experience, settings)
+    return _target_of_data(source.env_id, experience)
 
 
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
@@ -189,12 +202,9 @@ def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Expe
     return Target(world.maze.name, experience, world, states)
 
 
-def _target_of_data(
-    name: str, experience: Experience, settings: LearnSettings, file: Path | None = None
-) -> Target:
-    if settings.true_chain:
-        raise ConfigError(f"true_chain needs a maze, and {name} is data; leave --true-chain out")
-    experience = experience.tabulated(TABLE_LIMIT)
+def _target_of_data(name: str, experience: Experience, file: Path | None = None) -> Target:
+    # Vectors that hardly ever come back are points of a continuous space, however few they are.
+    experience = experience.tabulated(min(DENSE_LIMIT, len(experience.observations) // 2))
     return Target(name, experience, None, experience.table, file)
 
 
@@ -203,7 +213,7 @@ def _experience_of_env(env_id: str, settings: LearnSettings, on_progress: Progre
         raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(env_id)}")
     try:
         env = gymnasium.make(env_id)
-    except gymnasium.error.Error as error:
+    except Exception as error:  # an environment's constructor may raise anything
         raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
     try:
         return collect(env, settings.transitions, seed=settings.seed, on_progress=on_progress)

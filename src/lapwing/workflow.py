@@ -1,6 +1,7 @@
 """From a target to a learned, evaluated and saved representation: `lapwing learn`, `lapwing.learn`."""
 
 import platform
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 def learn(
-    source: str | Path | Source,
+    target: str | Path | Source,
     *,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -52,7 +53,7 @@ def learn(
     """Learn a Laplacian representation.
 
     Args:
-        source: a maze (`"FourRoom"`, a text file), an .npz file, `"gym:ENV_ID"`, or an `Experience`.
+        target: a maze (`"FourRoom"`, a text file), an .npz file, `"gym:ENV_ID"`, or an `Experience`.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.
         resume: go on with the run in `out`.
@@ -69,10 +70,10 @@ def learn(
     if out is None:
         if overwrite or resume:
             raise ConfigError("overwrite and resume go with out; name a run folder")
-        target = _open_in(None, read_source(source), chosen, on_progress)
-        return learn_target(target, chosen, on_progress=on_progress)[0]
+        opened = _open_in(None, read_source(target), chosen, on_progress)
+        return learn_target(opened, chosen, on_progress=on_progress)[0]
     return run(
-        source, chosen, Path(out), overwrite=overwrite, resume=resume, on_progress=on_progress
+        target, chosen, Path(out), overwrite=overwrite, resume=resume, on_progress=on_progress
     ).representation
 
 
@@ -93,10 +94,14 @@ def run(
         target = _open_in(folder if going_on else None, source, settings, on_progress)
         if going_on and folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
-        with _phase("preparing", on_progress):
-            resolved = resolve(settings, target)
-        if not going_on:
-            folder.begin(config)
+        began = time.perf_counter()
+        if going_on:
+            resolved = ResolvedSettings.from_json(folder.config()["resolved"])
+        else:
+            with _phase("preparing", on_progress):
+                resolved = resolve(settings, target)
+            folder.begin(config | {"resolved": resolved.as_json()})
+        prepare_seconds = time.perf_counter() - began
         _keep_experience(folder, target)
         representation, trained = _learn(target, resolved, folder, on_progress)
         representation.save(folder.representation)
@@ -109,6 +114,7 @@ def run(
             "steps": representation.config["settings"]["steps"],
             "learn_seconds": trained.learn_seconds,
             "compile_seconds": trained.compile_seconds,
+            "prepare_seconds": prepare_seconds + trained.prepare_seconds,
             "surviving_dimensions": folder.metrics()[-1]["surviving_dimensions"],
             "settings": representation.config["settings"],
             "run": str(out),

@@ -85,8 +85,8 @@ class GridWorld:
         entries = (np.ravel(weights), (rows, self.next_state.ravel()))
         return sparse.coo_array(entries, shape=(states, states)).tocsr()
 
-    def steps_to(self, goal_state: int) -> np.ndarray:
-        """The fewest moves from each state to `goal_state`."""
+    def steps_to(self, goal_state: int | np.ndarray) -> np.ndarray:
+        """The fewest moves from each state to `goal_state`; to several goals, one row for each."""
         return dijkstra(self.transition_matrix().T, unweighted=True, indices=goal_state)
 
     def observations(self, kind: Observation) -> np.ndarray:
