@@ -475,7 +475,7 @@ class Zygote:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see that it may fork")
 def test_kill_9_at_twenty_instants_and_resume_gives_the_same_bits(tmp_path):
     command = ["learn", "FourRoom", "--observation", "index", "--transitions", "5000", "--dim", "4"]
-    command += ["--steps", "10000", "--out"]
+    command += ["--steps", "40000", "--out"]
     whole = subprocess.run(
         [sys.executable, "-m", "lapwing", *command, str(tmp_path / "whole")],
         capture_output=True,
