@@ -1,26 +1,31 @@
 """How good and how quick the defaults are on FourRoom, and how much quicker than the paper's recipe."""
 
+import time
 from typing import Any
 
+import numpy as np
+
 from benchmarks.rows import Row
+from lapwing.estimators import make_loss
 from lapwing.evaluation import evaluate, exact_spectrum, objective_gap
-from lapwing.learning import train
+from lapwing.learning import train, untrained_encoder
 from lapwing.representation import embed_batch
 from lapwing.resolving import resolve
-from lapwing.settings import LearnSettings
+from lapwing.ritz import as_learned, moments_of_chain, rayleigh_ritz
+from lapwing.settings import LearnSettings, ResolvedSettings
 from lapwing.targets import Target, open_target
 from lapwing.workflow import represent
 
 
 class GapClock:
-    """Stands in for a run folder while `train` runs: how long until φ's gap falls to a level."""
+    """Stands in for a run folder while `train` runs: when the gap falls to a level."""
 
-    def __init__(self, target: Target, dim: int, level: float):
+    def __init__(self, target: Target, settings: ResolvedSettings, level: float):
         truth = target.truth()
         assert truth is not None
-        self.target, self.dim, self.level = target, dim, level
-        self.spectrum = exact_spectrum(truth, dim)
-        self.reached: float | None = None
+        self.target, self.settings, self.level = target, settings, level
+        self.spectrum = exact_spectrum(truth, settings.dim)
+        self.reached = float("inf")
 
     def restore(self, like):
         return None
@@ -29,19 +34,28 @@ class GapClock:
         pass
 
     def keep(self, state, step, seconds, *, last):
-        if self.reached is None and self._gap(state.encoder) <= self.level:
-            self.reached = seconds
+        if self._gap(state.encoder) <= self.level:
+            self.reached = min(self.reached, seconds)
 
     def _gap(self, encoder) -> float:
-        return objective_gap(self.spectrum, embed_batch(encoder, self.target.states), self.dim)
+        phi = embed_batch(encoder, self.target.states)
+        moments = moments_of_chain(self.target.one_step, phi)
+        solve = rayleigh_ritz if self.settings.rotate else as_learned
+        functions = np.insert(phi, 0, 1.0, axis=1) @ solve(*moments, self.settings.dim).coefficients
+        return objective_gap(self.spectrum, functions, self.settings.dim)
 
 
-def seconds_to_gap(target: Target, settings: LearnSettings, level: float) -> float:
-    """Seconds of learning, without compilation and measuring, until the gap is at most `level`."""
+def seconds_to_gap(settings: LearnSettings, level: float) -> float:
+    """Seconds until the gap is at most `level`: preparing and learning, without compilation."""
+    target = open_target("FourRoom", settings)
+    make_loss(target, resolve(settings, target), untrained_encoder(target, resolve(settings, target)))
+    target = open_target("FourRoom", settings)  # anew, so that only what is compiled is kept
+    began = time.perf_counter()
     resolved = resolve(settings, target)
-    clock = GapClock(target, resolved.dim, level)
-    train(target, resolved, checkpoints=clock)
-    return float("inf") if clock.reached is None else clock.reached
+    resolving = time.perf_counter() - began
+    clock = GapClock(target, resolved, level)
+    trained = train(target, resolved, checkpoints=clock)
+    return resolving + trained.prepare_seconds + clock.reached
 
 
 def learned(settings: LearnSettings, source="FourRoom") -> tuple[dict[str, Any], float]:
@@ -56,10 +70,8 @@ def measure() -> list[Row]:
     result, seconds = learned(LearnSettings())
     true, _ = learned(LearnSettings(true_chain=True))
     fifty, _ = learned(LearnSettings(dim=50))
-    target = open_target("FourRoom", LearnSettings())
-    paper = LearnSettings.from_keywords({"preset": "paper"})
-    ours_to_gap = seconds_to_gap(target, LearnSettings(), 0.4)
-    paper_to_gap = seconds_to_gap(target, paper, 0.4)
+    ours_to_gap = seconds_to_gap(LearnSettings(), 0.4)
+    paper_to_gap = seconds_to_gap(LearnSettings.from_keywords({"preset": "paper"}), 0.4)
     floor = f"floor of the data {result['cosine_floor']:.4f}"
     return [
         Row("FourRoom, gap", result["gap"], 0.01, True, f"random basis {result['gap_random']:.2f}"),
