@@ -203,8 +203,7 @@ def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Expe
 
 
 def _target_of_data(name: str, experience: Experience, file: Path | None = None) -> Target:
-    # Vectors that hardly ever come back are points of a continuous space, however few they are.
-    experience = experience.tabulated(min(DENSE_LIMIT, len(experience.observations) // 2))
+    experience = experience.tabulated(DENSE_LIMIT)
     return Target(name, experience, None, experience.table, file)
 
 
