@@ -465,7 +465,7 @@ def test_a_limit_on_file_sizes_is_an_error_that_leaves_nothing(tmp_path):
 def test_a_folder_without_permission_is_named_with_its_remedy(tmp_path):
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(StorageError, match="permission denied; choose another --out"):
+        with pytest.raises(StorageError, match="permission denied; choose another folder"):
             storage.write_bytes(tmp_path / "x", b"")
     finally:
         tmp_path.chmod(0o700)
