@@ -237,10 +237,23 @@ def fit_encoder(
     return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
 
 
-def data_bandwidth(spec: EncoderSpec, observations: np.ndarray, standardise: bool) -> float:
-    """The `fourier_bandwidth` of observations as the encoder will see them."""
+def data_bandwidth(
+    spec: EncoderSpec,
+    observations: np.ndarray,
+    standardise: bool,
+    steps: np.ndarray | None = None,
+) -> float:
+    """The `fourier_bandwidth` of observations as the encoder will see them.
+
+    The spacing of continuous observations shrinks as data grows; for them give `steps`, some differences
+    s' - s: nothing finer than the median of those is worth telling apart.
+    """
     shift, scale = _standardisation(spec, observations, standardise)
-    return fourier_bandwidth((observations - shift) / scale)
+    bandwidth = fourier_bandwidth((observations - shift) / scale)
+    if steps is None:
+        return bandwidth
+    length = float(np.median(np.linalg.norm(steps / scale, axis=1)))
+    return min(bandwidth, 0.8 / length) if length > 0 else bandwidth
 
 
 def encoder_skeleton(spec: EncoderSpec) -> Encoder:

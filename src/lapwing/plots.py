@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.storage import make_folder, write_bytes
@@ -65,6 +66,7 @@ def draw_spectrum(eigenvalues: np.ndarray, exact: np.ndarray | None, operator: s
         )
     axis.plot(index, eigenvalues, ".", color=LEARNED, label="learned")
     axis.set_xlabel("eigenfunction")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_ylabel("eigenvalue of the Laplacian")
     axis.legend(frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
@@ -108,7 +110,8 @@ def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray) -> Figure:
     figure = Figure(figsize=(4.6, 4), layout="constrained")
     axis = figure.subplots()
     colour = functions[:, min(3, functions.shape[1] - 1)]
-    axis.scatter(functions[:, 1], functions[:, min(2, functions.shape[1] - 1)], c=colour, s=6)
+    points = axis.scatter(functions[:, 1], functions[:, min(2, functions.shape[1] - 1)], c=colour, s=6)
+    figure.colorbar(points, ax=axis, label=f"$f_{min(4, functions.shape[1])}$")
     axis.set_xlabel(f"$f_2$   λ = {eigenvalues[1]:.4f}")
     axis.set_ylabel(f"$f_3$   λ = {eigenvalues[min(2, len(eigenvalues) - 1)]:.4f}")
     axis.spines[["top", "right"]].set_visible(False)

@@ -20,7 +20,7 @@ Filter = Literal["soft", "unit", "commute", "heat"]
 _LARGEST_BATCH = 4_096
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Representation:
     """What `lapwing.learn` returns and `lapwing.load` reads.
 
@@ -42,6 +42,13 @@ class Representation:
     _weights: dict[tuple[Filter, float | None], np.ndarray] = field(
         default_factory=dict, init=False, repr=False
     )
+
+    def __repr__(self) -> str:
+        second = f", λ_2 = {self.eigenvalues[1]:.4f}" if self.dim > 1 else ""
+        return (
+            f"Representation({self.config.get('target', '?')}: {self.dim} eigenfunctions of observations of "
+            f"shape {self.spec.shape}, {self.spec.name} encoder{second})"
+        )
 
     @property
     def dim(self) -> int:

@@ -60,8 +60,9 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
 
 
 def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
-    seen = target.typical_observations(settings.seed)
-    return data_bandwidth(encoder_spec(target, settings), seen, settings.standardise)
+    seen, spec = target.typical_observations(settings.seed), encoder_spec(target, settings)
+    steps = target.some_steps(10_000, settings.seed) if target.states is None else None
+    return data_bandwidth(spec, seen, settings.standardise, steps)
 
 
 def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:

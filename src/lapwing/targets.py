@@ -14,7 +14,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, DatasetError, nearest
 from lapwing.experience import Experience, Progress, collect, collect_walks, load_experience
 from lapwing.mazes import BUILT_IN, Maze, parse_maze, read_maze
-from lapwing.settings import LearnSettings
+from lapwing.settings import PRESETS, LearnSettings
 from lapwing.storage import file_sha256
 
 
@@ -88,6 +88,13 @@ class Target:
         """Every state once, or ten thousand observations where states are not enumerated."""
         return self.some_observations(10_000, seed) if self.states is None else self.states
 
+    def some_steps(self, count: int, seed: int) -> np.ndarray:
+        """`count` differences s' - s between successive observations."""
+        assert self.experience is not None
+        followed = np.flatnonzero(self.experience.horizons > 0)
+        places = np.random.default_rng(seed).choice(followed, count)
+        return self.experience.observe(places + 1) - self.experience.observe(places)
+
     def some_observations(self, count: int, seed: int) -> np.ndarray:
         """`count` observations drawn as the data has them."""
         generator = np.random.default_rng(seed)
@@ -100,8 +107,13 @@ class Target:
 
 def read_source(source: str | Path | Source) -> Source:
     """What a name means: a maze, a data file or `gym:ENV_ID`; an unknown one is refused with the nearest."""
-    if not isinstance(source, str | Path):
+    if isinstance(source, Maze | DataFile | GymEnv | Experience):
         return source
+    if not isinstance(source, str | Path):
+        raise ConfigError(
+            f"a target must be a name, a path or an Experience, not {type(source).__name__}; "
+            "make arrays an Experience with lapwing.Experience.from_episodes([...])"
+        )
     text, path = str(source), Path(source)
     if text.startswith("gym:"):
         return GymEnv(text.removeprefix("gym:"))
@@ -109,6 +121,11 @@ def read_source(source: str | Path | Source) -> Source:
         return read_maze(text)
     if _is_file(path):
         return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
+    if (path / "config.json").is_file():
+        raise ConfigError(
+            f"{text} is a run folder; lapwing evaluate {text} measures it, "
+            f"lapwing learn TARGET --out {text} --resume goes on with it"
+        )
     if path.suffix == ".npz":
         raise ConfigError(f"no data file {path}; check the path")
     if text.startswith("minari:"):
@@ -175,6 +192,7 @@ def open_target(
     source = read_source(source)
     if settings.true_chain and not isinstance(source, Maze):
         raise ConfigError("true_chain needs a maze, and this target is none; leave --true-chain out")
+    _refuse_what_does_not_apply(source, settings)
     again = load_experience(collected) if collected and collected.is_file() else None
     if isinstance(source, Maze):
         return _target_of_world(GridWorld(source, settings.stay), settings, again)
@@ -184,6 +202,20 @@ def open_target(
         return _target_of_data(source.path.stem, load_experience(source.path), source.path)
     experience = again or _experience_of_env(source.env_id, settings, on_progress)
     return _target_of_data(source.env_id, experience)
+
+
+def _refuse_what_does_not_apply(source: Source, settings: LearnSettings) -> None:
+    """An option that would do nothing is a misunderstanding."""
+    if isinstance(source, Maze):
+        return
+    names = ["observation", "episode_length", "stay"]
+    if not isinstance(source, GymEnv):
+        names.append("transitions")
+    for name in names:
+        value = getattr(settings, name)
+        if value != getattr(PRESETS[settings.preset], name):
+            kind = "an environment" if isinstance(source, GymEnv) else "data"
+            raise ConfigError(f"{name}={value!r} goes with mazes, and this target is {kind}; leave it out")
 
 
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
