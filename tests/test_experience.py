@@ -270,6 +270,18 @@ class TestTabulated:
         np.testing.assert_array_equal(table.observe(np.arange(len(values))), seen)
 
 
+class TestImages:
+    def test_whole_numbers_are_bytes_whatever_their_type(self):
+        pixels = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3))
+        seen = Experience(pixels, [4]).observations
+        assert seen.dtype == np.uint8
+        np.testing.assert_array_equal(seen, pixels)
+
+    def test_whole_numbers_that_are_no_bytes_are_refused(self):
+        with pytest.raises(DatasetError, match=r"beyond 0 … 255; scale them to floats"):
+            Experience(np.full((4, 5, 6, 3), 256), [4])
+
+
 def examples() -> dict[str, Experience]:
     rng = np.random.default_rng(0)
     world = GridWorld(read_maze("FourRoom"))

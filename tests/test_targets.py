@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +92,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(typo, hint):
 @pytest.mark.parametrize("name", ["gone.txt", "gone.npz", "", "."])
 def test_a_file_that_is_not_there_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="unknown target|no data file"):
+    with pytest.raises(ConfigError, match=r"unknown target|no data file"):
         read_source(name)
 
 
@@ -175,7 +177,7 @@ def test_a_maze_file_and_a_maze_object_are_the_same_target(maze_file):
 
 
 def test_a_data_file_whose_states_come_back_is_enumerated(data_file):
-    target = open_target(data_file, FEW)
+    target = open_target(data_file, LearnSettings())
     assert (target.name, target.file, target.world) == ("ring", data_file, None)
     assert target.n_states == 4
     assert target.truth() is None
@@ -184,14 +186,14 @@ def test_a_data_file_whose_states_come_back_is_enumerated(data_file):
 
 
 def test_arrays_at_hand(data_file):
-    target = open_target(Experience(walk(), [100, 100]), FEW)
+    target = open_target(Experience(walk(), [100, 100]), LearnSettings())
     assert (target.name, target.file, target.n_states) == ("experience", None, 4)
 
 
 @pytest.mark.parametrize("count", [10, 1_000, 6_000])
 def test_vectors_that_never_come_back_are_continuous_however_few(count):
     points = np.random.default_rng(0).standard_normal((count, 3))
-    target = open_target(Experience(points, [count]), FEW)
+    target = open_target(Experience(points, [count]), LearnSettings())
     assert target.states is None
     assert target.n_states is None
     assert target.observation_shape == (3,)
@@ -202,8 +204,8 @@ def test_vectors_that_never_come_back_are_continuous_however_few(count):
 
 def test_more_states_than_a_table_holds_are_continuous():
     points = np.repeat(np.arange(5_001.0), 3)[:, None]
-    assert open_target(Experience(points, [len(points)]), FEW).states is None
-    assert open_target(Experience(points[:-3], [len(points) - 3]), FEW).n_states == 5_000
+    assert open_target(Experience(points, [len(points)]), LearnSettings()).states is None
+    assert open_target(Experience(points[:-3], [len(points) - 3]), LearnSettings()).n_states == 5_000
 
 
 def test_an_environment_is_stepped_as_often_as_asked():
@@ -236,7 +238,9 @@ def test_lapwings_own_environments_are_environments_too():
 def test_what_was_collected_before_is_not_collected_again(tmp_path):
     kept = Experience(walk(), [100, 100])
     kept.save(tmp_path / "experience.npz")
-    target = open_target("gym:CartPole-v1", FEW, collected=tmp_path / "experience.npz")
+    target = open_target(
+        "gym:CartPole-v1", LearnSettings(transitions=300), collected=tmp_path / "experience.npz"
+    )
     assert target.experience is not None
     assert target.experience.n_transitions == 198
     fresh = open_target("FourRoom", FEW, collected=tmp_path / "gone.npz")
@@ -261,12 +265,12 @@ def test_an_environment_that_cannot_be_made_is_refused(env_id, message):
         else:
             pytest.skip("MuJoCo is installed")
     with pytest.raises(ConfigError, match=message):
-        open_target(f"gym:{env_id}", FEW)
+        open_target(f"gym:{env_id}", LearnSettings(transitions=300))
 
 
 def test_observations_that_cannot_be_embedded_are_refused():
     with pytest.raises(DatasetError, match="observations of type Tuple cannot be embedded; wrap"):
-        open_target("gym:Blackjack-v1", FEW)
+        open_target("gym:Blackjack-v1", LearnSettings(transitions=300))
 
 
 @pytest.mark.parametrize("source", ["data", "gym:CartPole-v1"])
@@ -320,3 +324,30 @@ def test_a_data_file_that_has_changed_is_refused(data_file, tmp_path):
     data_file.unlink()
     with pytest.raises(DatasetError, match=r"ring\.npz is no longer the file that was learned from"):
         recall(description, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "setting"),
+    [
+        ("data", {"transitions": 300}),
+        ("data", {"episode_length": 20}),
+        ("data", {"observation": "image"}),
+        ("gym:CartPole-v1", {"stay": True}),
+        ("gym:CartPole-v1", {"episode_length": 20}),
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused(data_file, source, setting):
+    (name,) = setting
+    with pytest.raises(ConfigError, match=f"{name}=.* goes with mazes.*leave it out"):
+        open_target(data_file if source == "data" else source, LearnSettings(**setting))
+
+
+def test_a_run_folder_is_pointed_to_what_reads_it(four_room_run):
+    with pytest.raises(ConfigError, match="is a run folder; lapwing evaluate"):
+        read_source(str(four_room_run))
+
+
+def test_what_is_no_source_at_all_is_refused():
+    script = "import numpy, lapwing; lapwing.learn(numpy.zeros((10, 2)))"  # without the tests' type checks
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "ConfigError: a target must be a name, a path or an Experience, not ndarray" in done.stderr

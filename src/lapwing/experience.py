@@ -345,9 +345,11 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _learnable(name: str, array: np.ndarray) -> np.ndarray:
-    """Bytes stay bytes (images); other numbers become float32."""
-    if array.dtype == np.uint8 and array.ndim == 4:
-        return array
+    """Images of whole numbers are bytes; other numbers become float32."""
+    if array.ndim == 4 and np.issubdtype(array.dtype, np.integer):
+        if array.size and not 0 <= array.min() <= array.max() <= 255:
+            raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
+        return array.astype(np.uint8, copy=False)
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
     with np.errstate(over="ignore"):

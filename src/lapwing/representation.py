@@ -154,6 +154,8 @@ class Representation:
                 raise ConfigError(f"index {wrong} is outside 0 … {(self.spec.n_states or 0) - 1}")
             return batch.astype(np.int32)
         if self.spec.name == "conv" and np.issubdtype(batch.dtype, np.integer):
+            if batch.size and not 0 <= batch.min() <= batch.max() <= 255:
+                raise ConfigError("images of whole numbers must lie in 0 … 255")
             return batch.astype(np.uint8)
         batch = batch.astype(np.float32)
         finite = np.isfinite(batch).all(axis=tuple(range(1, batch.ndim)))

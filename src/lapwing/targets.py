@@ -215,7 +215,10 @@ def _refuse_what_does_not_apply(source: Source, settings: LearnSettings) -> None
         value = getattr(settings, name)
         if value != getattr(PRESETS[settings.preset], name):
             kind = "an environment" if isinstance(source, GymEnv) else "data"
-            raise ConfigError(f"{name}={value!r} goes with mazes, and this target is {kind}; leave it out")
+            fitting = "mazes and environments" if name == "transitions" else "mazes"
+            raise ConfigError(
+                f"{name}={value!r} goes with {fitting}, and this target is {kind}; leave it out"
+            )
 
 
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
