@@ -64,7 +64,7 @@ def draw_all(outcome: Outcome, folder: Path) -> list[Path]:
 
 def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figure]:
     representation, result, target = outcome
-    exact = result["eigenvalues_exact"]
+    exact = None if result["eigenvalues_exact"] is None else np.array(result["eigenvalues_exact"])
     figures = {
         "spectrum": plots.draw_spectrum(representation.eigenvalues, exact, result["operator"]),
         "learning": plots.draw_learning(metrics),

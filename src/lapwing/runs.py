@@ -60,11 +60,10 @@ class RunFolder:
         """
         if overwrite and resume:
             raise ConfigError("overwrite and resume exclude each other; give one of them")
-        new = not self.path.is_dir()
-        if not new:
+        if self.path.is_dir():
             self._holds_a_run()  # refuses a folder that is not ours before anything is put there
-        storage.make_folder(self.path)
-        with storage.lock(self.path), self._untouched_on_failure(new):
+        new = storage.make_folder(self.path)
+        with storage.lock(self.path), self._removed_on_failure(new):
             there = self._holds_a_run()
             if there and not (overwrite or resume):
                 state = "a finished" if self.finished else "an unfinished"
@@ -83,13 +82,13 @@ class RunFolder:
             yield there and resume
 
     @contextmanager
-    def _untouched_on_failure(self, new: bool) -> Iterator[None]:
-        """Take a folder that was made for this run away again if the run never began."""
+    def _removed_on_failure(self, new: list[Path]) -> Iterator[None]:
+        """Take folders that were made for this run away again if the run never began."""
         try:
             yield
         except BaseException:
-            if new and not (self.path / "config.json").is_file():
-                storage.remove_folder(self.path)
+            if not (self.path / "config.json").is_file():
+                storage.remove_folders(new)
             raise
 
     def begin(self, config: dict[str, Any]) -> None:

@@ -126,10 +126,12 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def make_folder(path: Path) -> None:
-    """Create `path` and its parents where they are missing."""
+def make_folder(path: Path) -> list[Path]:
+    """Create `path` and its parents where they are missing; the new ones are returned, innermost first."""
     with _storage_errors(path):
+        new = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
+        return new
 
 
 def remove(path: Path) -> None:
@@ -144,11 +146,13 @@ def remove_leftovers(folder: Path) -> None:
         remove(path)
 
 
-def remove_folder(path: Path) -> None:
-    """Delete a folder that holds nothing but its lock."""
-    with _storage_errors(path):
-        (path / ".lock").unlink(missing_ok=True)
-        path.rmdir()
+def remove_folders(folders: list[Path]) -> None:
+    """Delete these folders, innermost first, as far as they hold nothing but a lock."""
+    for folder in folders:
+        (folder / ".lock").unlink(missing_ok=True)
+        if any(folder.iterdir()):
+            return
+        folder.rmdir()
 
 
 @contextmanager
