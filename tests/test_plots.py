@@ -1,5 +1,5 @@
 import io
-import xml.etree.ElementTree
+import xml.etree.ElementTree as ElementTree
 
 import matplotlib.image
 import numpy as np
@@ -8,74 +8,156 @@ from matplotlib.figure import Figure
 
 from lapwing import plots
 from lapwing.envs.gridworld import GridWorld
-from lapwing.mazes import read_maze
+from lapwing.errors import StorageError
+from lapwing.mazes import parse_maze, read_maze
+from lapwing.report import draw_all, summary_table
+from lapwing.runs import FIGURES
+from lapwing.workflow import reopen
+from tests import exact
 
-WORLD = GridWorld(read_maze("TwoRoom"))
+WORLD = GridWorld(parse_maze("#####\n#..G#\n#.#.#\n#####\n", name="bend"))
 
 
-def heat_maps(figure: Figure) -> list[np.ndarray]:
-    """The data of the maps over the maze; behind each lies a picture of the walls."""
-    images = [image.get_array() for axis in figure.axes for image in axis.get_images()]
-    return [image for image in images if image.ndim == 2]
+def images(figure: Figure) -> list[np.ma.MaskedArray]:
+    """What the maps of a figure show, walls masked."""
+    shown = []
+    for axis in figure.axes:
+        for image in axis.get_images():
+            values = np.ma.masked_invalid(np.ma.asarray(image.get_array(), dtype=float))
+            if values.ndim == 2:
+                shown.append(values)
+    return shown
 
 
-def test_a_figure_is_written_as_png_and_svg(tmp_path):
+def titles(figure: Figure) -> str:
+    return " ".join(axis.get_title() for axis in figure.axes)
+
+
+def drawn(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def test_each_eigenfunction_but_the_constant_is_a_map():
+    functions = np.random.default_rng(0).standard_normal((5, 4))
+    figure = plots.draw_eigenfunctions(WORLD, functions, np.array([0.0, 0.1, 0.25, 0.5]))
+    maps = images(figure)
+    assert len(maps) == 3
+    for index, values in enumerate(maps, start=1):
+        assert values.shape == (4, 5)
+        np.testing.assert_array_equal(~np.ma.getmaskarray(values), WORLD.maze.floor)
+        for state, (row, column) in enumerate(WORLD.cells):
+            assert values[row, column] == functions[state, index]
+    assert "0.1000" in titles(figure)
+    assert "0.5000" in titles(figure)
+
+
+@pytest.mark.parametrize(("dim", "shown"), [(2, 1), (5, 4), (6, 5), (13, 12), (40, 12)])
+def test_at_most_twelve_eigenfunctions_are_drawn(dim, shown):
+    world = GridWorld(read_maze("FourRoom"))
+    values, functions = exact.spectrum("FourRoom")
+    figure = plots.draw_eigenfunctions(world, functions[:, :dim], values[:dim])
+    assert len(images(figure)) == shown
+    assert drawn(figure)
+
+
+def test_an_eigenfunction_that_is_zero_can_be_drawn():
+    assert drawn(plots.draw_eigenfunctions(WORLD, np.zeros((5, 2)), np.zeros(2)))
+
+
+def test_the_spectrum_shows_learned_and_exact_eigenvalues():
+    learned, true = np.array([0.0, 0.11, 0.3]), np.array([0.0, 0.1, 0.25, 0.5])
+    (axis,) = plots.draw_spectrum(learned, true, "true chain").axes
+    lines = {line.get_label(): line.get_xydata() for line in axis.get_lines()}
+    np.testing.assert_array_equal(lines["learned"], np.column_stack([[1, 2, 3], learned]))
+    np.testing.assert_array_equal(lines["exact (true chain)"], np.column_stack([[1, 2, 3, 4], true]))
+    (axis,) = plots.draw_spectrum(learned, None, None).axes
+    assert [line.get_label() for line in axis.get_lines()] == ["learned"]
+
+
+def test_distances_are_maps_with_the_goal_marked():
+    goal = WORLD.goal_state
+    assert goal is not None
+    steps = WORLD.steps_to(goal)
+    figure = plots.draw_distances(WORLD, {"steps": steps, "distance, soft": 2 * steps}, goal)
+    first, second = images(figure)
+    assert first[1, 3] == 0
+    np.testing.assert_array_equal(second, 2 * first)
+    assert "steps" in titles(figure)
+    assert "distance, soft" in titles(figure)
+    for axis in figure.axes[:2]:
+        (star,) = axis.get_lines()
+        np.testing.assert_array_equal(star.get_xydata(), [[3, 1]])
+
+
+def test_learning_shows_the_loss_and_its_parts():
+    rows = [{"step": s, "loss": 3.0 / s, "graph_drawing": 2.0 / s, "penalty": 1.0 / s} for s in (1, 2, 3)]
+    (axis,) = plots.draw_learning(rows).axes
+    assert len(axis.get_lines()) == 3
+    for line, scale in zip(axis.get_lines(), (3, 2, 1), strict=True):
+        np.testing.assert_allclose(line.get_xydata(), [[s, scale / s] for s in (1, 2, 3)])
+
+
+def test_a_penalty_below_zero_can_be_drawn():
+    """The sampled penalty is an estimate without bias, and so sometimes negative."""
+    assert drawn(plots.draw_learning([{"step": 1, "loss": -0.1, "graph_drawing": 0.1, "penalty": -0.2}]))
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 9])
+def test_states_without_a_maze_are_points(dim):
+    functions = np.random.default_rng(0).standard_normal((50, dim))
+    figure = plots.draw_scatter(functions, np.linspace(0, 0.5, dim))
+    points = figure.axes[0].collections[0].get_offsets()
+    np.testing.assert_array_equal(points, functions[:, [1, min(2, dim - 1)]])
+    assert drawn(figure)
+
+
+# Files
+
+
+def test_a_figure_is_saved_as_png_and_svg(tmp_path):
     figure = plots.draw_spectrum(np.array([0.0, 0.1]), None, None)
-    png, svg = plots.save_figure(figure, tmp_path / "new" / "spectrum")
-    assert matplotlib.image.imread(png).shape[2] == 4
-    assert xml.etree.ElementTree.parse(svg).getroot().tag.endswith("svg")
+    written = plots.save_figure(figure, tmp_path / "new" / "spectrum")
+    assert [path.name for path in written] == ["spectrum.png", "spectrum.svg"]
+    pixels = matplotlib.image.imread(written[0])
+    assert pixels.shape[0] > 200
+    assert pixels.shape[1] > pixels.shape[0]
+    root = ElementTree.parse(written[1]).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_the_same_figure_gives_the_same_bytes(tmp_path):
+def test_the_same_figure_gives_the_same_files(tmp_path):
     contents = []
-    for name in ("a", "b"):
+    for name in ("first", "second"):
         figure = plots.draw_spectrum(np.array([0.0, 0.1]), np.array([0.0, 0.2]), "true chain")
         contents.append([path.read_bytes() for path in plots.save_figure(figure, tmp_path / name)])
     assert contents[0] == contents[1]
 
 
-@pytest.mark.parametrize(("dim", "maps"), [(2, 1), (6, 5), (30, 12)])
-def test_eigenfunctions_lie_on_the_floor_and_the_constant_is_left_out(dim, maps):
-    functions = np.random.default_rng(0).standard_normal((WORLD.n_states, dim))
-    drawn = heat_maps(plots.draw_eigenfunctions(WORLD, functions, np.linspace(0, 1, dim)))
-    assert len(drawn) == maps
-    for index, image in enumerate(drawn):
-        np.testing.assert_allclose(image[WORLD.maze.floor], functions[:, index + 1])
-        assert np.isnan(np.ma.filled(image, np.nan)[~WORLD.maze.floor]).all()
+def test_a_figure_that_cannot_be_written_says_where(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="file"):
+        plots.save_figure(plots.draw_spectrum(np.zeros(2), None, None), tmp_path / "file" / "spectrum")
 
 
-def test_distances_are_drawn_one_map_each_with_the_goal():
-    steps = WORLD.steps_to(WORLD.goal_state)
-    figure = plots.draw_distances(WORLD, {"steps": steps, "half": steps / 2}, WORLD.goal_state)
-    first, second = heat_maps(figure)
-    np.testing.assert_allclose(first[WORLD.maze.floor], steps)
-    np.testing.assert_allclose(second[WORLD.maze.floor], steps / 2)
-    row, column = WORLD.cells[WORLD.goal_state]
-    marks = [line.get_xydata()[0] for axis in figure.axes[:2] for line in axis.get_lines()]
-    np.testing.assert_array_equal(marks, [[column, row]] * 2)
+# The report of a run
 
 
-def test_the_spectrum_may_have_fewer_learned_than_exact_eigenvalues():
-    figure = plots.draw_spectrum(np.array([0.0, 0.1]), np.array([0.0, 0.1, 0.2, 0.3]), "true chain")
-    exact, learned = figure.axes[0].get_lines()
-    np.testing.assert_array_equal(exact.get_xdata(), [1, 2, 3, 4])
-    np.testing.assert_array_equal(learned.get_ydata(), [0.0, 0.1])
+def test_every_figure_of_a_run_is_known_to_its_folder(four_room_run, tmp_path):
+    """Or --overwrite would leave it behind."""
+    outcome = reopen(four_room_run)
+    (tmp_path / "metrics.jsonl").write_bytes((four_room_run / "metrics.jsonl").read_bytes())
+    written = draw_all(outcome, tmp_path / "figures")
+    assert {path.stem for path in written} == {"spectrum", "learning", "eigenfunctions", "distances"}
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} <= set(FIGURES)
+    assert len(list((tmp_path / "figures").iterdir())) == 8
 
 
-def test_learning_curves_show_the_loss_and_its_parts():
-    rows = [{"step": s, "loss": 3.0 / s, "graph_drawing": 1.0, "penalty": 2.0} for s in (1, 2, 3)]
-    lines = plots.draw_learning(rows).axes[0].get_lines()
-    assert [line.get_label() for line in lines] == ["loss", "graph drawing G", "orthonormality penalty"]
-    np.testing.assert_allclose(lines[0].get_ydata(), [3.0, 1.5, 1.0])
-
-
-def test_states_without_a_maze_are_a_scatter_of_two_eigenfunctions():
-    functions = np.random.default_rng(1).standard_normal((50, 4))
-    figure = plots.draw_scatter(functions, np.array([0.0, 0.1, 0.2, 0.3]))
-    np.testing.assert_allclose(figure.axes[0].collections[0].get_offsets(), functions[:, 1:3])
-    figure.savefig(io.BytesIO(), format="png")
-
-
-def test_two_eigenfunctions_are_enough_to_draw():
-    functions = np.random.default_rng(1).standard_normal((50, 2))
-    plots.draw_scatter(functions, np.array([0.0, 0.1])).savefig(io.BytesIO(), format="png")
+def test_the_table_holds_what_the_result_says(four_room_run):
+    outcome = reopen(four_room_run)
+    table = summary_table(outcome)
+    cells = [cell for column in table.columns for cell in column.cells]
+    for name in ("gap", "gap_floor", "gap_random", "cosine_mean"):
+        assert f"{outcome.result[name]:.4g}" in cells
+    assert "true chain" in str(table.title)

@@ -276,7 +276,7 @@ def test_observations_that_cannot_be_embedded_are_refused():
 @pytest.mark.parametrize("source", ["data", "gym:CartPole-v1"])
 def test_only_a_maze_has_a_true_chain(source, data_file):
     """And an environment is not stepped before this is said."""
-    settings, done = LearnSettings(true_chain=True, transitions=1_000), []
+    settings, done = LearnSettings(true_chain=True), []
     with pytest.raises(ConfigError, match=r"true_chain needs a maze, .*leave --true-chain out"):
         open_target(
             data_file if source == "data" else source, settings, on_progress=lambda *_: done.append(1)
