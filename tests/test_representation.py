@@ -130,6 +130,16 @@ def test_the_distance_has_a_gradient(filter):
         assert float(gradient[axis]) == pytest.approx(float(slope), rel=0.05, abs=5e-3)
 
 
+def test_the_gradient_of_the_distance_is_finite_where_there_is_none():
+    rep, here = REPRESENTATIONS["mlp"], jnp.asarray(OBSERVATIONS["mlp"][0])
+    for gradient in (
+        jax.grad(lambda x: rep.distance(x, here))(here),
+        jax.grad(lambda x: rep.distance(x, x))(here),
+    ):
+        assert np.isfinite(gradient).all()
+    np.testing.assert_array_equal(gradient, np.zeros(5))
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 1_000, 4_095, 4_097, 9_000])
 def test_batches_of_any_size(count):
     rep = REPRESENTATIONS["fourier"]

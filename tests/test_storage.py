@@ -461,10 +461,11 @@ def test_a_limit_on_file_sizes_is_an_error_that_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_without_permission_is_named_with_its_remedy(tmp_path):
     tmp_path.chmod(0o500)
     try:
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("this user may write anywhere")
         with pytest.raises(StorageError, match="permission denied; choose another folder"):
             storage.write_bytes(tmp_path / "x", b"")
     finally:

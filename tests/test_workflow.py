@@ -155,7 +155,7 @@ def test_dimensions_that_vanish_are_told():
 def test_more_dimensions_than_visited_states():
     """A few steps of a maze: states that were never visited get a guess, and nothing breaks."""
     with pytest.warns(LapwingWarning) as caught:
-        rep = lapwing.learn(parse_maze(ROOM, name="room"), transitions=4, dim=10, steps=5)
+        rep = lapwing.learn(parse_maze(ROOM, name="room"), **(SMALL | {"transitions": 4, "dim": 10}))
     assert any("states are never visited" in str(warning.message) for warning in caught)
     assert np.isfinite(rep.eigenfunctions(np.zeros((2, 2)))).all()
 

@@ -89,8 +89,11 @@ class Representation:
     def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None) -> Any:
         """Distance between observations `a` and `b`, one against one, one against many, or row by row."""
         difference = self.embed(a, filter, t=t) - self.embed(b, filter, t=t)
-        xp = jnp if isinstance(difference, jax.Array) else np
-        return xp.sqrt(xp.sum(difference**2, axis=-1))
+        if isinstance(difference, np.ndarray):
+            return np.sqrt(np.sum(difference**2, axis=-1))
+        # Where a and b coincide, a plain square root would have the gradient NaN.
+        squares = jnp.sum(difference**2, axis=-1)
+        return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file with everything inside, checked by SHA-256 when it is loaded."""
