@@ -197,6 +197,14 @@ def test_a_maze_and_data_of_ones_own(elsewhere):
     assert result["operator"].startswith("empirical chain")
 
 
+def test_one_dimension_is_the_constant_alone(elsewhere):
+    code, out, _ = called("learn", "FourRoom", "--out", "run", "--json", *QUICK, "--dim", "1")
+    result = json.loads(out)
+    assert (code, result["cosine"], result["eigenvalues"]) == (0, [pytest.approx(1)], [pytest.approx(0)])
+    assert set(result["distance_correlation"]) == {"soft"}
+    assert {path.stem for path in Path("run/figures").iterdir()} == {"spectrum", "learning"}
+
+
 def test_warnings_are_single_lines_on_standard_error(elsewhere):
     code, out, err = called(
         *("learn", "OneRoom", "--out", "run", "--true-chain", "--observation", "index", "--steps", "2"),

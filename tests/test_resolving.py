@@ -106,6 +106,7 @@ def test_lambda_of_continuous_data_is_estimated(continuous):
     settings = quietly(continuous, dim=4)
     assert 0 < settings.lam <= 1 - 2 / 20 + 1e-9
     assert settings.estimator == "pairwise"
+    assert quietly(continuous, dim=4, lam=0.25).lam == 0.25
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,10 @@ def test_an_unknown_name_is_refused_with_the_nearest(typo, hint):
     assert "gym:ENV_ID" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["gone.txt", "gone.npz", "", "."])
+@pytest.mark.parametrize("name", ["gone.txt", "gone.npz", "", ".", "x" * 300, "minari:D4RL/door/human-v2"])
 def test_a_file_that_is_not_there_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"unknown target|no data file"):
+    with pytest.raises(ConfigError, match=r"unknown target|no data file|Minari data sets are not read yet"):
         read_source(name)
 
 

@@ -121,7 +121,7 @@ def read_source(source: str | Path | Source) -> Source:
         return read_maze(text)
     if _is_file(path):
         return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
-    if (path / "config.json").is_file():
+    if _is_file(path / "config.json"):
         raise ConfigError(
             f"{text} is a run folder; lapwing evaluate {text} measures it, "
             f"lapwing learn TARGET --out {text} --resume goes on with it"
