@@ -57,7 +57,8 @@ def _markdown(rows: list[Row]) -> str:
         "# The core, measured",
         "",
         f"lapwing {__version__}, Python {platform.python_version()}, one core. "
-        "Made by `make bench ARGS=--write`; speeds are ratios within one run.",
+        "Made by `make bench ARGS=--write`; speeds are ratios within one run. "
+        "The row on PyTorch is there where torch is installed.",
         "",
         "| claim | measured | wanted | note |",
         "|---|---|---|---|",

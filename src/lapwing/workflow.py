@@ -115,7 +115,7 @@ def run(
             "learn_seconds": trained.learn_seconds,
             "compile_seconds": trained.compile_seconds,
             "prepare_seconds": prepare_seconds + trained.prepare_seconds,
-            "surviving_dimensions": folder.metrics()[-1]["surviving_dimensions"],
+            "surviving_dimensions": _last(folder.metrics(), "surviving_dimensions"),
             "settings": representation.config["settings"],
             "run": str(out),
             "version": __version__,
@@ -228,6 +228,11 @@ def _phase(name: str, on_progress: OnProgress | None) -> Iterator[None]:
     yield
     if on_progress:
         on_progress(name, 1, 1, {})
+
+
+def _last(rows: list[dict[str, Any]], name: str) -> Any:
+    """The value in the last row; a power cut may have taken the rows, which are not flushed to disk."""
+    return rows[-1][name] if rows else None
 
 
 def _provenance(target: Target) -> dict[str, Any]:
