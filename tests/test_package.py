@@ -144,7 +144,7 @@ def test_randomness_has_a_seed(path):
 ORDER = [
     *("errors", "storage", "settings", "mazes", "envs", "experience", "sampling", "chain", "encoders"),
     *("objectives", "ritz", "targets", "estimators", "learning", "representation", "resolving"),
-    *("evaluation", "runs", "workflow", "plots", "progress", "report", "cli"),
+    *("evaluation", "baselines", "runs", "workflow", "plots", "progress", "report", "cli"),
 ]
 
 

@@ -145,7 +145,7 @@ def empirical_chain(experience: Experience, lam: float = 0.0) -> Chain:
 
     ρ comes from `steadied_visits`, P from the counts of what followed each state.
     """
-    counts = _pair_counts(experience, 1)
+    counts = pair_counts(experience, 1)
     leaving = np.asarray(counts.sum(axis=1)).reshape(-1)
     transition: Matrix = sparse.diags_array(_inverse_where_positive(leaving)) @ counts
     weights = _joint(transition.tocsr(), steadied_visits(experience), lam)
@@ -176,13 +176,13 @@ def steadied_visits(experience: Experience) -> np.ndarray:
 def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "discard") -> Chain:
     """What `sampling.sample_pairs` draws from: pairs up to the end of each episode, and no further."""
     longest = int(experience.horizons.max())
-    joint = _pair_counts(experience, 1).astype(np.float64)
+    joint = pair_counts(experience, 1).astype(np.float64)
     weight = 1.0
     for tau in range(2, longest + 1):
         weight *= lam
         if weight < 1e-12:
             break
-        joint = joint + weight * _pair_counts(experience, tau)
+        joint = joint + weight * pair_counts(experience, tau)
     if past_end == "truncate":
         joint = (1 - lam) * joint + _truncated_counts(experience, lam)
     return Chain(_symmetric(joint), f"sampled chain, lam={lam:g}, {past_end}")
@@ -262,7 +262,7 @@ def _symmetric(joint):
     return (joint + joint.T) / (2 * joint.sum())
 
 
-def _pair_counts(experience: Experience, tau: int) -> sparse.csr_array:
+def pair_counts(experience: Experience, tau: int) -> sparse.csr_array:
     """How often each (s_t, s_{t+τ}) occurs within an episode."""
     places = np.flatnonzero(experience.horizons >= tau)
     return _counts(experience, places, places + tau, np.ones(len(places)))
