@@ -116,7 +116,7 @@ def successor_features(
     dim: int,
     *,
     features: np.ndarray | None = None,
-    width: int = 256,
+    width: int | None = None,
     steps: int = 1_500,
     gamma: float = 0.9,
     seed: int = 0,
@@ -132,7 +132,8 @@ def successor_features(
         target: experience over enumerated states.
         dim: how many functions.
         features: ψ as a table, one row a state, in place of the network and the constant; for indices.
-        width: how many features the network has before its last layer.
+        width: how many features the network has before its last layer; None is 64 for images and 256 for
+            others, of 64, 128 and 256 those with the smallest gap on FourRoom.
         steps: Adam steps of the network.
         gamma: the discount γ.
         seed: of the network's first weights.
@@ -143,6 +144,7 @@ def successor_features(
         raise ConfigError(f"gamma must be at least 0 and below 1, not {gamma!r}; 0.9 is usual")
     counts = pair_counts(experience, 1)
     if features is None:
+        width = (64 if states.ndim == 4 else 256) if width is None else width
         psi = learned_features(states, counts, width=width, steps=steps, seed=seed)
         table = np.hstack([np.ones((len(states), 1)), psi(states)])
     else:
