@@ -143,8 +143,9 @@ def test_randomness_has_a_seed(path):
 
 ORDER = [
     *("errors", "storage", "settings", "mazes", "envs", "experience", "sampling", "chain", "encoders"),
-    *("objectives", "ritz", "targets", "estimators", "learning", "representation", "resolving"),
-    *("evaluation", "baselines", "runs", "workflow", "plots", "progress", "report", "cli"),
+    *("objectives", "ritz", "targets", "timing", "estimators", "learning", "representation", "stopping"),
+    *("resolving", "evaluation", "baselines", "runs", "workflow", "plots", "progress", "report"),
+    *("experiments", "cli"),
 ]
 
 

@@ -8,8 +8,8 @@ States are enumerated here, so a sum over transitions is a sum over their counts
 methods learn from small batches is learned from exact expectations: their limit, without sampling noise.
 """
 
+import dataclasses
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -48,8 +48,6 @@ class Eigenoptions:
     n_states: int
     shape: tuple[int, ...]
     """The shape of one observation; () for an index."""
-    seconds: float
-    """What it took, compilation included."""
 
     @property
     def dim(self) -> int:
@@ -92,7 +90,6 @@ def stacked_transitions(target: Target, dim: int, reading: Reading = "sampled") 
             neighbours, exact on indices as soon as every transition was made.
             `literal` leaves nothing out and puts nothing in: on images, constants are all it finds.
     """
-    began = time.perf_counter()
     experience, states = _enumerated(target, dim)
     _check_reading(reading)
     counts: Matrix = pair_counts(experience, 1)
@@ -108,7 +105,7 @@ def stacked_transitions(target: Target, dim: int, reading: Reading = "sampled") 
     if reading != "literal":
         constant = np.eye(len(coefficients), 1)
         squares, coefficients = np.append(0.0, squares), np.hstack([constant, coefficients])
-    return _eigenoptions(psi, coefficients, squares, states, began)
+    return _eigenoptions(psi, coefficients, squares, states)
 
 
 def successor_features(
@@ -138,7 +135,6 @@ def successor_features(
         gamma: the discount γ.
         seed: of the network's first weights.
     """
-    began = time.perf_counter()
     experience, states = _enumerated(target, dim)
     if not 0 <= gamma < 1:
         raise ConfigError(f"gamma must be at least 0 and below 1, not {gamma!r}; 0.9 is usual")
@@ -155,7 +151,7 @@ def successor_features(
     gram = successors.T @ (left[:, None] * successors) / left.sum()
     squares, directions = (part[..., ::-1][..., :dim] for part in np.linalg.eigh(gram))
     coefficients = directions if features is None else np.pad(directions, ((1, 0), (0, 0)))
-    return _eigenoptions(psi, coefficients, squares, states, began)
+    return _eigenoptions(psi, coefficients, squares, states)
 
 
 def measure(embedding: Eigenoptions, target: Target, dim: int) -> dict[str, float | int]:
@@ -285,13 +281,12 @@ def _rectified(body: Encoder, observations: np.ndarray) -> np.ndarray:
 
 
 def _eigenoptions(
-    psi: Features, coefficients: np.ndarray, squares: np.ndarray, states: np.ndarray, began: float
+    psi: Features, coefficients: np.ndarray, squares: np.ndarray, states: np.ndarray
 ) -> Eigenoptions:
     values = np.sqrt(np.maximum(squares[: coefficients.shape[1]], 0.0))
-    found = Eigenoptions(psi, coefficients, values, len(states), states.shape[1:], 0.0)
+    found = Eigenoptions(psi, coefficients, values, len(states), states.shape[1:])
     signs = fixed_signs(found.eigenfunctions(states))
-    seconds = time.perf_counter() - began
-    return Eigenoptions(psi, coefficients * signs, values, len(states), states.shape[1:], seconds)
+    return dataclasses.replace(found, coefficients=coefficients * signs)
 
 
 def _enumerated(target: Target, dim: int) -> tuple[Experience, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The command line: `lapwing learn`, `lapwing evaluate`.
+"""The command line: `lapwing learn`, `lapwing evaluate`, `lapwing reproduce`.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
@@ -6,22 +6,24 @@ and exit code 2. Heavy modules are imported only when a command runs, so that `-
 
 import dataclasses
 import json
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from lapwing._version import __version__
 from lapwing.errors import ConfigError, LapwingError, LapwingWarning, nearest
-from lapwing.settings import PRESETS, LearnSettings
+from lapwing.settings import PRESETS, LearnSettings, chosen_by_lapwing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lapwing.experiments.reproduce import Reproduced
     from lapwing.workflow import Outcome
 
 
@@ -72,6 +74,37 @@ class Evaluate:
     """Print the measures as one line of JSON on standard output."""
 
 
+@dataclass(frozen=True)
+class Reproduce:
+    """Make a figure of the paper: run what is missing, then write its table, text and picture.
+
+    lapwing reproduce fig3: gap against data, three inputs, five seeds, in minutes.
+
+    lapwing reproduce fig3 --preset paper --jobs 8: the paper's settings to the letter.
+
+    lapwing reproduce fig3 --only input=position n=1000: a part of the grid.
+
+    Stop it at any moment; the same command goes on. What OUT/FIGURE.csv holds counts as done.
+    """
+
+    figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE", help_behavior_hint="")]
+    """fig2 (the maze), fig3 (gap, d=20), fig6 (d=50, 100), fig7 (weight of the penalty), or all."""
+    preset: Literal["quick", "paper"] = "quick"
+    """quick, or paper for the paper's settings."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
+    """Where FIGURE.csv, the text and the pictures go."""
+    jobs: Annotated[int | None, chosen_by_lapwing("the number of cores")] = None
+    """Worker processes, one thread each."""
+    seeds: int = 5
+    """How many seeds, from 0 on."""
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=VALUE ...")] = ()
+    """Run a part of the grid: by environment, method, input, n, d, beta, reward or seed."""
+    retry: bool = False
+    """Try runs again that failed."""
+    overwrite: bool = False
+    """Do runs again that are in the table."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exits with 2 on a user's mistake."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -80,8 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show_warnings_as_lines()
         if isinstance(command, Learn):
             _learn(command)
-        else:
+        elif isinstance(command, Evaluate):
             _evaluate(command)
+        else:
+            _reproduce(command)
     except LapwingError as error:
         print(f"lapwing: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -90,17 +125,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
 
 
-def _parse(arguments: list[str]) -> Learn | Evaluate:
+def _parse(arguments: list[str]) -> Learn | Evaluate | Reproduce:
     if "--version" in arguments:
         print(f"lapwing {__version__}")
         raise SystemExit(0)
     _check_command(arguments)
-    preset = _preset_in(arguments)
+    preset = _preset_in(arguments) if arguments[:1] == ["learn"] else "default"
     default = Learn(**dataclasses.asdict(PRESETS[preset]))
     learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     return tyro.cli(
-        learn | evaluate,  # type: ignore[arg-type]
+        learn | evaluate | reproduce,  # type: ignore[arg-type]
         prog="lapwing",
         description="Laplacian state representations from reinforcement-learning experience.",
         args=arguments,
@@ -109,7 +145,7 @@ def _parse(arguments: list[str]) -> Learn | Evaluate:
 
 
 def _check_command(arguments: list[str]) -> None:
-    commands = ("learn", "evaluate")
+    commands = ("learn", "evaluate", "reproduce")
     if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
         raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
 
@@ -158,6 +194,49 @@ def _evaluate(command: Evaluate) -> None:
     from lapwing.workflow import reopen
 
     _show(reopen(command.run), command.run, stderr_console(), as_json=command.json)
+
+
+def _reproduce(command: Reproduce) -> None:
+    from lapwing.experiments import FIGURES, find_study
+    from lapwing.experiments.dashboard import dashboard
+    from lapwing.experiments.reproduce import reproduce
+    from lapwing.progress import stderr_console
+
+    console = stderr_console()
+    figures = FIGURES if command.figure == "all" else (find_study(command.figure).name,)
+    failed = False
+    for figure in figures:
+        try:
+            with dashboard(console) as on_status:
+                made = reproduce(
+                    figure,
+                    preset=command.preset,
+                    out=command.out,
+                    jobs=len(os.sched_getaffinity(0)) if command.jobs is None else command.jobs,
+                    seeds=command.seeds,
+                    only=command.only,
+                    retry=command.retry,
+                    overwrite=command.overwrite,
+                    on_status=on_status,
+                )
+        except KeyboardInterrupt:
+            console.print("lapwing: to go on, give the same command again")
+            raise
+        _show_figure(made, console)
+        failed = failed or bool(made.failures)
+    if failed:
+        raise SystemExit(1)
+
+
+def _show_figure(made: "Reproduced", console: "Console") -> None:
+    if made.runs:
+        console.print(f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}")
+    for run, error in made.failures.items():
+        console.print(f"failed: {run}: {error}")
+    if made.failures:
+        console.print("try them again with --retry")
+    for path in made.files:
+        print(path)
 
 
 def _new_folder(target: str) -> Path:

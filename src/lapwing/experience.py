@@ -116,6 +116,11 @@ class Experience:
         chosen = self.observations[positions]
         return chosen if self.table is None else self.table[chosen]
 
+    def episodes(self, chosen: np.ndarray) -> "Experience":
+        """The episodes that a mask over all of them chooses."""
+        within = np.repeat(chosen, self.lengths)
+        return Experience(self.observations[within], self.lengths[chosen], self.table)
+
     def tabulated(self, limit: int = 5_000) -> "Experience":
         """The same with enumerated states, if at most `limit` differ and they recur; else itself.
 

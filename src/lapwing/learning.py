@@ -76,7 +76,7 @@ def train(
         target: what to learn from.
         settings: with no value left open.
         checkpoints: where to keep the state between chunks, and to go on from.
-        on_chunk: called after each chunk with (step, steps, metrics).
+        on_chunk: called after each chunk with (step, last step, metrics).
     """
     key = jax.random.key(settings.seed)
     spec = encoder_spec(target, settings)
@@ -96,8 +96,8 @@ def train(
     compile_seconds = time.perf_counter() - began
 
     chunk = max(1, settings.steps // CHUNKS)
-    while step < settings.steps:
-        end = min(step + chunk, settings.steps)
+    while step < settings.stop:
+        end = min(step + chunk, settings.stop)
         began = time.perf_counter()
         state, sums, bad_step = jax.block_until_ready(run_chunk(state, step, end))
         elapsed = time.perf_counter() - began
@@ -112,9 +112,9 @@ def train(
         step = end
         if checkpoints:
             checkpoints.record(row)
-            checkpoints.keep(state, step, seconds, last=step == settings.steps)
+            checkpoints.keep(state, step, seconds, last=step == settings.stop)
         if on_chunk:
-            on_chunk(step, settings.steps, row)
+            on_chunk(step, settings.stop, row)
     return Trained(state.encoder, spec, seconds, compile_seconds, prepare_seconds)
 
 

@@ -1,6 +1,8 @@
 """Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
 
 import io
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.gridworld import AGENT, GridWorld
 from lapwing.storage import make_folder, write_bytes
 
 LEARNED, EXACT, WALL = "#1f77b4", "#d95f02", "#3a3f4b"
@@ -115,6 +117,79 @@ def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray) -> Figure:
     axis.set_xlabel(f"$f_2$   λ = {eigenvalues[1]:.4f}")
     axis.set_ylabel(f"$f_3$   λ = {eigenvalues[min(2, len(eigenvalues) - 1)]:.4f}")
     axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Means over x, with the interval of each."""
+
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    style: str = "o-"
+    colour: str | None = None
+
+    @classmethod
+    def of(cls, cells: Mapping[Any, Any]) -> "Curve":
+        """From x to anything with `mean`, `low` and `high`."""
+        mean, low, high = (
+            [getattr(cell, name) for cell in cells.values()] for name in ("mean", "low", "high")
+        )
+        return cls([float(x) for x in cells], mean, low, high)
+
+    @classmethod
+    def dashed(cls, values: Mapping[Any, float]) -> "Curve":
+        """A line to compare with, without intervals."""
+        means = [float(value) for value in values.values()]
+        return cls([float(x) for x in values], means, means, means, ":", "black")
+
+
+def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y: str) -> Figure:
+    """Curves with shaded intervals, all axes logarithmic, one legend for all panels."""
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.0 * columns, 3.3 * rows + 0.9), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey="row")
+    shown: dict[str, Any] = {}
+    labels = dict.fromkeys(label for curves in panels.values() for label in curves)
+    colours = {label: f"C{number}" for number, label in enumerate(labels)}
+    for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
+        for label, curve in curves.items():
+            colour = curve.colour or colours[label]
+            (line,) = axis.plot(curve.x, curve.mean, curve.style, ms=3.5, lw=1.4, color=colour)
+            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colour, lw=0)
+            shown.setdefault(label, line)
+        axis.set(xscale="log", yscale="log", title=title)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.2)
+    for axis in axes[-1]:
+        axis.set_xlabel(x)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(y)
+    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def draw_observations(world: GridWorld, state: int) -> Figure:
+    """A maze with the agent at `state`, and that state as index, position and image."""
+    figure = Figure(figsize=(12, 3.3), layout="constrained")
+    maze, index, position, image = figure.subplots(1, 4, width_ratios=(1, 1.2, 1, 1))
+    row, column = world.cells[state]
+    for axis, title in ((maze, world.maze.name), (image, "image: pixels")):
+        axis.set_axis_off()
+        axis.set_title(title)
+    maze.imshow(np.kron(world.background(), np.ones((16, 16, 1), np.uint8)))
+    maze.plot(16 * column + 7.5, 16 * row + 7.5, "o", color=np.array(AGENT) / 255, ms=8)
+    image.imshow(world.observations("image")[state])
+    index.bar(np.arange(world.n_states), np.arange(world.n_states) == state, width=1.0, color=LEARNED)
+    index.set(title=f"index: state {state} of {world.n_states}", xlabel="entry of the one-hot vector")
+    everywhere = world.observations("position")
+    position.plot(everywhere[:, 1], everywhere[:, 0], ".", color="0.8", ms=4)
+    position.plot(*everywhere[state, ::-1], "o", color=LEARNED, ms=8)
+    position.set(title="position: row and column", xlim=(-1, 1), ylim=(1, -1), aspect="equal")
+    for axis in (index, position):
+        axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -53,7 +53,8 @@ def _chosen(settings: dict[str, Any]) -> str:
     )
     if settings["encoder"] == "fourier":
         words += f" (bandwidth {settings['fourier_bandwidth']:.3g})"
-    return f"{words}, {settings['steps']:,} steps"
+    stopped = f"{settings['stop']:,} of " if settings["stop"] < settings["steps"] else ""
+    return f"{words}, {stopped}{settings['steps']:,} steps"
 
 
 def draw_all(outcome: Outcome, folder: Path) -> list[Path]:

@@ -10,19 +10,22 @@ import numpy as np
 from lapwing.chain import DENSE_LIMIT, multi_step_eigenvalues
 from lapwing.encoders import data_bandwidth, default_encoder, embed
 from lapwing.errors import ConfigError, LapwingWarning
-from lapwing.learning import encoder_spec, untrained_encoder
+from lapwing.learning import OnChunk, encoder_spec, untrained_encoder
 from lapwing.objectives import surviving_scale
 from lapwing.ritz import moments_of_experience, rayleigh_ritz
 from lapwing.sampling import surviving_share
 from lapwing.settings import EncoderName, LearnSettings, ResolvedSettings
+from lapwing.stopping import held_out_stop, is_scarce
 from lapwing.targets import Target
 
 LARGEST_LAM = 0.9999
+SCARCE_BANDWIDTH = 1 / 3
+"""What remains of the Fourier bandwidth where data is scarce: smoother functions need fewer visits."""
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
 
 
-def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
-    """The same settings with every None given a value."""
+def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None) -> ResolvedSettings:
+    """The same settings with every None given a value; `on_trial` sees the progress of a trial, if any."""
     states = target.n_states
     dim = settings.dim if settings.dim is not None else min(20, states or 20)
     if states is not None and dim > states:
@@ -34,11 +37,19 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
     paper = settings.preset == "paper"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
     encoder = settings.encoder or _encoder(target.observation_shape, paper)
+    steps = settings.steps or _steps(estimator, encoder, states)
+    if settings.stop and settings.stop > steps:
+        raise ConfigError(f"stop must be at most {steps:,} steps, not {settings.stop:,}; raise --steps")
+    standardise = settings.standardise
+    if standardise is None:
+        standardise = not paper or encoder == "conv"
     chosen = {
         "dim": dim,
         "estimator": estimator,
         "oversample": min(oversample, states - dim) if states is not None else oversample,
-        "steps": settings.steps or _steps(estimator, encoder, states),
+        "steps": steps,
+        "stop": settings.stop or steps,
+        "standardise": standardise,
         "encoder": encoder,
         "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
         "beta": settings.beta or (dim / 20 if paper else 1.0),
@@ -56,13 +67,22 @@ def resolve(settings: LearnSettings, target: Target) -> ResolvedSettings:
         lam = _lam(eigenvalues[dim - 1], resolved, target)
         resolved = dataclasses.replace(resolved, lam=lam)
     _warn(resolved, target, eigenvalues)
+    if _may_over_fit(settings, resolved, target):
+        resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
     return resolved
+
+
+def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:
+    """Whether the steps are ours to choose, the data is scarce, and the encoder can do better than it."""
+    chosen = settings.steps is not None or settings.stop is not None
+    return not chosen and resolved.estimator == "exact" and resolved.encoder != "linear" and is_scarce(target)
 
 
 def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
     seen, spec = target.typical_observations(settings.seed), encoder_spec(target, settings)
     steps = target.some_steps(10_000, settings.seed) if target.states is None else None
-    return data_bandwidth(spec, seen, settings.standardise, steps)
+    bandwidth = data_bandwidth(spec, seen, settings.standardise, steps)
+    return bandwidth * SCARCE_BANDWIDTH if is_scarce(target) else bandwidth
 
 
 def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:

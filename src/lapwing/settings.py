@@ -66,7 +66,7 @@ def _check_choice(name: str, value: Any, annotation: Any) -> None:
         )
 
 
-def _chosen(what: str) -> Any:
+def chosen_by_lapwing(what: str) -> Any:
     """How `--help` names the default of a setting that is left to lapwing."""
     return tyro.conf.arg(help_behavior_hint=lambda value: f"(default: {what if value == 'None' else value})")
 
@@ -75,7 +75,7 @@ def _chosen(what: str) -> Any:
 class LearnSettings:
     """How a representation is learned."""
 
-    dim: Annotated[int | None, _chosen("20, or all states if fewer")] = None
+    dim: Annotated[int | None, chosen_by_lapwing("20, or all states if fewer")] = None
     """How many eigenfunctions, the constant among them."""
     observation: Literal["index", "position", "image"] = "position"
     """What φ sees of a maze."""
@@ -88,40 +88,44 @@ class LearnSettings:
     true_chain: bool = False
     """Learn from a maze's transition matrix itself in place of experience."""
     estimator: Annotated[
-        Estimator | None, _chosen("exact for up to 5,000 enumerated states, else pairwise")
+        Estimator | None, chosen_by_lapwing("exact for up to 5,000 enumerated states, else pairwise")
     ] = None
     """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none)."""
-    lam: Annotated[float | None, _chosen("1 - λ near the dim-th eigenvalue")] = None
+    lam: Annotated[float | None, chosen_by_lapwing("1 - λ near the dim-th eigenvalue")] = None
     """λ of the multi-step transitions P_λ; 0 is one step."""
-    lam_final: Annotated[float | None, _chosen("lam")] = None
+    lam_final: Annotated[float | None, chosen_by_lapwing("lam")] = None
     """Anneal λ linearly to this value over the steps (not with exact)."""
     past_end: Literal["discard", "truncate"] = "discard"
     """What becomes of a pair that runs past its episode's end."""
-    beta: Annotated[float | None, _chosen("1; in the preset paper dim/20")] = None
+    beta: Annotated[float | None, chosen_by_lapwing("1; in the preset paper dim/20")] = None
     """β, the weight of the orthonormality penalty."""
     delta: float = 1.0
     """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
-    steps: Annotated[int | None, _chosen("exact 1,000 to 2,500, else 6,000")] = None
+    steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 2,500, else 6,000")] = None
     """Gradient steps."""
+    stop: Annotated[int | None, chosen_by_lapwing("steps, or as held-out episodes say if data is scarce")] = (
+        None
+    )
+    """Stop after so many of the steps, lest the data be over-fitted."""
     batch: int = 256
     """Pairs in a batch (not with exact)."""
-    learning_rate: Annotated[float | None, _chosen("0.002; linear 0.01, conv 0.001")] = None
+    learning_rate: Annotated[float | None, chosen_by_lapwing("0.002; linear 0.01, conv 0.001")] = None
     """Adam's step size at the start."""
     schedule: Schedule = "cosine"
     """What becomes of the step size: constant, or down to zero along a cosine."""
-    encoder: Annotated[EncoderName | None, _chosen("by the observation")] = None
+    encoder: Annotated[EncoderName | None, chosen_by_lapwing("by the observation")] = None
     """The network: linear for indices, fourier or mlp for vectors, conv for images."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers of mlp and fourier."""
     fourier_features: int = 128
     """Random directions of the Fourier features."""
     fourier_bandwidth: Annotated[
-        float | None, _chosen("0.8 over the median distance of nearest neighbours")
+        float | None, chosen_by_lapwing("0.8 over the median distance of nearest neighbours")
     ] = None
     """The largest standard deviation of those directions."""
-    standardise: bool = True
+    standardise: Annotated[bool | None, chosen_by_lapwing("yes; in the preset paper for images alone")] = None
     """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
-    oversample: Annotated[int | None, _chosen("dim/4, at least 4")] = None
+    oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
     """Dimensions learned beyond dim, and dropped by the rotation."""
     rotate: bool = True
     """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
@@ -134,7 +138,7 @@ class LearnSettings:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
         for name in ("dim", "episode_length", "fourier_features"):
             self._check(name, whole=True, least=1)
-        for name in ("transitions", "steps"):
+        for name in ("transitions", "steps", "stop"):
             self._check(name, whole=True, least=1, below=2**31)
         self._check("batch", whole=True, least=2)
         self._check("oversample", whole=True, least=0)
@@ -182,8 +186,10 @@ class ResolvedSettings(LearnSettings):
     lam: float = 0.0
     beta: float = 1.0
     steps: int = 1_500
+    stop: int = 1_500
     learning_rate: float = 2e-3
     encoder: EncoderName = "fourier"
+    standardise: bool = True
     oversample: int = 0
 
 
@@ -198,7 +204,6 @@ PRESETS: dict[str, LearnSettings] = {
         learning_rate=1e-3,
         schedule="constant",
         hidden=(200, 200),
-        standardise=False,
         oversample=0,
         rotate=False,
     ),

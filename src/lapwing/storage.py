@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,6 +154,13 @@ def remove_folders(folders: list[Path]) -> None:
         if any(folder.iterdir()):
             return
         folder.rmdir()
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder and all that is in it, if it is there."""
+    with _storage_errors(folder):
+        if folder.is_dir():
+            shutil.rmtree(folder)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What can be learned from: mazes by name or file, data files, Gymnasium environments, or arrays."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +80,15 @@ class Target:
             visited = int(np.sum(self.one_step.rho > 0))
             self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
         return self._eigenpairs[dim]
+
+    def held_out(self, folds: int) -> tuple["Target", Experience]:
+        """The same without every `folds`-th episode, and those episodes."""
+        assert self.experience is not None
+        episode = np.arange(self.experience.n_episodes)
+        rest = self.experience.episodes(episode % folds != 0)
+        return dataclasses.replace(self, experience=rest, _eigenpairs={}), self.experience.episodes(
+            episode % folds == 0
+        )
 
     def truth(self) -> Chain | None:
         """The true one-step chain under the uniformly random policy, where there is a maze."""

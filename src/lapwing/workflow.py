@@ -1,7 +1,6 @@
 """From a target to a learned, evaluated and saved representation: `lapwing learn`, `lapwing.learn`."""
 
 import platform
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import numpy as np
 from lapwing._version import __version__
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.evaluation import evaluate
-from lapwing.learning import Trained, train
+from lapwing.learning import OnChunk, Trained, train
 from lapwing.representation import Representation, embed_batch, load_representation, mean_distance
 from lapwing.resolving import resolve
 from lapwing.ritz import (
@@ -28,6 +27,7 @@ from lapwing.ritz import (
 from lapwing.runs import RunFolder
 from lapwing.settings import LearnSettings, ResolvedSettings
 from lapwing.targets import Source, Target, describe, open_target, read_source, recall
+from lapwing.timing import stopwatch
 
 OnProgress = Callable[[str, int, int, dict[str, float]], None]
 REFERENCE_STATES = 512
@@ -94,14 +94,13 @@ def run(
         target = _open_in(folder if going_on else None, source, settings, on_progress)
         if going_on and folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
-        began = time.perf_counter()
-        if going_on:
-            resolved = ResolvedSettings.from_json(folder.config()["resolved"])
-        else:
-            with _phase("preparing", on_progress):
-                resolved = resolve(settings, target)
-            folder.begin(config | {"resolved": resolved.as_json()})
-        prepare_seconds = time.perf_counter() - began
+        if not going_on:
+            with _phase("preparing", on_progress), stopwatch() as watch:
+                resolved = resolve(settings, target, on_trial=_named("trying out", on_progress))
+            prepared = {"resolved": resolved.as_json(), "prepare_seconds": watch.working}
+            folder.begin(config | prepared)
+        begun = folder.config()
+        resolved = ResolvedSettings.from_json(begun["resolved"])
         _keep_experience(folder, target)
         representation, trained = _learn(target, resolved, folder, on_progress)
         representation.save(folder.representation)
@@ -111,10 +110,10 @@ def run(
             "target": target.name,
             "states": target.n_states,
             "transitions": target.experience.n_transitions if target.experience else None,
-            "steps": representation.config["settings"]["steps"],
+            "steps": representation.config["settings"]["stop"],
             "learn_seconds": trained.learn_seconds,
             "compile_seconds": trained.compile_seconds,
-            "prepare_seconds": prepare_seconds + trained.prepare_seconds,
+            "prepare_seconds": begun["prepare_seconds"] + trained.prepare_seconds,
             "surviving_dimensions": _last(folder.metrics(), "surviving_dimensions"),
             "settings": representation.config["settings"],
             "run": str(out),
@@ -128,7 +127,8 @@ def learn_target(
     target: Target, settings: LearnSettings, *, on_progress: OnProgress | None = None
 ) -> tuple[Representation, Trained]:
     """Resolve the settings, train, and turn the learned subspace to eigenfunctions; nothing is written."""
-    return _learn(target, resolve(settings, target), None, on_progress)
+    resolved = resolve(settings, target, on_trial=_named("trying out", on_progress))
+    return _learn(target, resolved, None, on_progress)
 
 
 def _learn(
@@ -138,7 +138,7 @@ def _learn(
         target,
         settings,
         checkpoints=folder,
-        on_chunk=on_progress and (lambda *chunk: on_progress("learning", *chunk)),
+        on_chunk=_named("learning", on_progress),
     )
     return represent(target, settings, trained), trained
 
@@ -218,6 +218,11 @@ def _open_in(
 def _keep_experience(folder: RunFolder, target: Target) -> None:
     if target.experience is not None and target.file is None and not folder.experience.is_file():
         target.experience.save(folder.experience)
+
+
+def _named(phase: str, on_progress: OnProgress | None) -> OnChunk | None:
+    """Progress within a phase."""
+    return on_progress and (lambda *chunk: on_progress(phase, *chunk))
 
 
 @contextmanager

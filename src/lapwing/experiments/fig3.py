@@ -1,0 +1,37 @@
+"""Figure 3: the gap of every method over the number of transitions, d = 20."""
+
+from matplotlib.figure import Figure
+
+from lapwing.experiments.curves import gap_panels
+from lapwing.experiments.grid import Row, Run
+from lapwing.experiments.representation import INPUTS, METHODS, comparison, execute, gap_tables, method_run
+from lapwing.experiments.study import Preset, Study
+
+DIM = 20
+SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+
+
+def runs(preset: Preset, seeds: int) -> list[Run]:
+    """Every method, input and size; seed by seed, so that an early stop leaves whole figures."""
+    return [
+        method_run("fig3", preset, method, observation, n, DIM, seed)
+        for seed in range(seeds)
+        for n in SIZES
+        for observation in INPUTS
+        for method in METHODS
+    ]
+
+
+def draw(rows: list[Row], preset: Preset) -> Figure:
+    """One panel for each input."""
+    return gap_panels(rows, [DIM], SIZES)
+
+
+def describe(rows: list[Row], preset: Preset) -> list[str]:
+    """Gaps and seconds of each input, and what they say about the methods."""
+    return ["## How the methods compare", "", *comparison(rows, DIM, SIZES), *gap_tables(rows, DIM, SIZES)]
+
+
+STUDY = Study(
+    "fig3", "How near each method comes to the exact subspace, d = 20", runs, execute, draw, describe
+)

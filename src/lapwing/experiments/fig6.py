@@ -1,0 +1,42 @@
+"""Figure 6: as figure 3, with d = 50 and d = 100."""
+
+from matplotlib.figure import Figure
+
+from lapwing.experiments.curves import gap_panels
+from lapwing.experiments.grid import Row, Run
+from lapwing.experiments.representation import INPUTS, METHODS, comparison, execute, gap_tables, method_run
+from lapwing.experiments.study import Preset, Study
+
+DIMS = (50, 100)
+SIZES = (100, 1_000, 10_000, 100_000)
+
+
+def runs(preset: Preset, seeds: int) -> list[Run]:
+    """Every method, input, size and dimension; seed by seed."""
+    return [
+        method_run("fig6", preset, method, observation, n, d, seed)
+        for seed in range(seeds)
+        for d in DIMS
+        for n in SIZES
+        for observation in INPUTS
+        for method in METHODS
+    ]
+
+
+def draw(rows: list[Row], preset: Preset) -> Figure:
+    """A row of panels for each dimension."""
+    return gap_panels(rows, DIMS, SIZES)
+
+
+def describe(rows: list[Row], preset: Preset) -> list[str]:
+    """Gaps and seconds for each dimension and input."""
+    lines: list[str] = []
+    for d in DIMS:
+        lines += ["", f"## How the methods compare, d = {d}", "", *comparison(rows, d, SIZES)]
+        lines += gap_tables(rows, d, SIZES)
+    return lines[1:]
+
+
+STUDY = Study(
+    "fig6", "How near each method comes to the exact subspace, d = 50 and 100", runs, execute, draw, describe
+)

@@ -1,0 +1,58 @@
+"""Figure 7: what the weight β of the penalty does, n = 2,000, position, d = 20, 50 and 100."""
+
+from matplotlib.figure import Figure
+
+from lapwing.experiments.curves import beta_panels
+from lapwing.experiments.grid import Row, Run
+from lapwing.experiments.representation import execute, method_run
+from lapwing.experiments.study import Preset, Study
+from lapwing.experiments.tables import interval, markdown_table
+
+DIMS = (20, 50, 100)
+SIZE = 2_000
+BETAS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+METHODS = ("graph-drawing", "default")
+
+
+def runs(preset: Preset, seeds: int) -> list[Run]:
+    """The paper's recipe and the default with every β; seed by seed."""
+    return [
+        method_run("fig7", preset, method, "position", SIZE, d, seed, beta=beta)
+        for seed in range(seeds)
+        for d in DIMS
+        for beta in BETAS
+        for method in METHODS
+    ]
+
+
+def draw(rows: list[Row], preset: Preset) -> Figure:
+    """One panel for each dimension."""
+    return beta_panels(rows, METHODS, DIMS, BETAS)
+
+
+def best_beta(rows: list[Row], method: str, d: int) -> float | None:
+    """The β with the lowest mean gap."""
+    means = {
+        beta: found.mean
+        for beta in BETAS
+        if (found := interval(rows, metric="gap", method=method, d=d, beta=beta))
+    }
+    return min(means, key=lambda beta: means[beta]) if means else None
+
+
+def describe(rows: list[Row], preset: Preset) -> list[str]:
+    """The gap for each β, and the best β for each d."""
+    lines = ["## The best β", ""]
+    best = [[method, *(best_beta(rows, method, d) for d in DIMS)] for method in METHODS]
+    lines += markdown_table(["method", *(f"d = {d}" for d in DIMS)], best)
+    for method in METHODS:
+        lines += ["", f"## {method}: gap", ""]
+        cells = [
+            [f"{beta:g}", *(interval(rows, metric="gap", method=method, d=d, beta=beta) for d in DIMS)]
+            for beta in BETAS
+        ]
+        lines += markdown_table(["β", *(f"d = {d}" for d in DIMS)], cells)
+    return lines
+
+
+STUDY = Study("fig7", "What the weight β of the penalty does", runs, execute, draw, describe)

@@ -1,0 +1,127 @@
+"""From a figure's name to its table, its text and its picture."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from lapwing import storage
+from lapwing._version import __version__
+from lapwing.errors import ConfigError, nearest
+from lapwing.experiments import find_study
+from lapwing.experiments.grid import Row, Run
+from lapwing.experiments.runner import OnStatus, execute_grid
+from lapwing.experiments.study import Preset, Study
+from lapwing.plots import save_figure
+
+CHOOSABLE = ("environment", "method", "input", "n", "d", "beta", "reward", "seed")
+"""The columns that `only` can choose by."""
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a figure came to."""
+
+    study: Study
+    runs: list[Run]
+    """All that the preset asks for."""
+    done: int
+    """How many of them are in the table."""
+    failures: dict[str, str]
+    """Each failed run in words, with its error."""
+    files: list[Path]
+    seconds: float
+
+
+def reproduce(
+    figure: str,
+    *,
+    preset: Preset = "quick",
+    out: Path = Path("results"),
+    jobs: int = 1,
+    seeds: int = 5,
+    only: tuple[str, ...] = (),
+    retry: bool = False,
+    overwrite: bool = False,
+    on_status: OnStatus | None = None,
+) -> Reproduced:
+    """Do the runs of a figure that are not yet in `out`, then write its table, text and picture.
+
+    Args:
+        figure: `fig2`, `fig3`, …
+        preset: `quick`, or `paper` for the paper's settings.
+        out: the folder of FIGURE.csv, FIGURE-PRESET.md, FIGURE-PRESET.png and .svg.
+        jobs: worker processes, one thread each.
+        seeds: how many seeds, from 0 on.
+        only: choose part of the grid, as `("input=position", "n=1000")`.
+        retry: try failed runs again.
+        overwrite: do runs again that are in the table.
+        on_status: called with the state of the grid now and then.
+    """
+    began, study = time.monotonic(), find_study(figure)
+    for name, number in (("jobs", jobs), ("seeds", seeds)):
+        if number < 1:
+            raise ConfigError(f"{name} must be at least 1, not {number}")
+    storage.make_folder(out)
+    runs = study.runs(preset, seeds)
+    chosen = choose(runs, only)
+    table = out / f"{study.name}.csv"
+    rows: list[Row] = []
+    failures: dict[str, str] = {}
+    if runs:
+        rows, failures = execute_grid(
+            runs,
+            {run.key for run in chosen},
+            table,
+            jobs=jobs,
+            retry=retry,
+            overwrite=overwrite,
+            on_status=on_status,
+        )
+    name = out / f"{study.name}-{preset}" if runs else out / study.name
+    files = save_figure(study.draw(rows, preset), name)
+    text = name.with_suffix(".md")
+    done = {row["key"] for row in rows}
+    storage.write_bytes(text, _text(study, preset, runs, rows, done, files[0]).encode())
+    words = {str(run): failures[run.key] for run in runs if run.key in failures}
+    written = [*([table] if runs else []), text, *files]
+    return Reproduced(
+        study, runs, sum(run.key in done for run in runs), words, written, time.monotonic() - began
+    )
+
+
+def choose(runs: list[Run], only: tuple[str, ...]) -> list[Run]:
+    """The runs that match every choice; several values of one column are alternatives."""
+    wanted: dict[str, set[str]] = {}
+    for choice in only:
+        name, equals, value = choice.partition("=")
+        if not equals or name not in CHOOSABLE:
+            raise ConfigError(f"only takes COLUMN=VALUE, not {choice!r}; {nearest(name, CHOOSABLE)}")
+        known = sorted({str(getattr(run, name)) for run in runs})
+        if value not in known:
+            raise ConfigError(f"no run has {name}={value}; {nearest(value, known)}")
+        wanted.setdefault(name, set()).add(value)
+    return [run for run in runs if all(str(getattr(run, name)) in values for name, values in wanted.items())]
+
+
+def _text(
+    study: Study, preset: Preset, runs: list[Run], rows: list[Row], done: set[str], picture: Path
+) -> str:
+    lines = [
+        f"# {study.title}",
+        "",
+        f"Made by `lapwing reproduce {study.name}",
+        f"![{study.title}]({picture.name})",
+    ]
+    lines[2] += f" --preset {preset}`" if runs else "`"
+    lines[2] += f", lapwing {__version__}."
+    if runs:
+        missing = sum(run.key not in done for run in runs)
+        seeds = len({run.seed for run in runs})
+        lines[2] += (
+            f" Means over {seeds} seeds with 95 % bootstrap intervals; a gap of 0 is exact. "
+            "Seconds are of one core, compilation taken off."
+        )
+        if missing:
+            lines[2] += f" **{missing} of {len(runs)} runs are not done yet**; a dash is a cell without any."
+    lines.insert(3, "")
+    return "\n".join([*lines, "", *study.describe(rows, preset)]) + "\n"

@@ -1,0 +1,66 @@
+"""How long something takes, with what JAX needs to trace and compile told apart.
+
+Compilation depends on the machine and on what was compiled before, not on the method that is measured.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import jax
+
+_COMPILING = "/jax/core/compile"
+
+
+@dataclass
+class Stopwatch:
+    """What a block has taken, once it is done."""
+
+    working: float = 0.0
+    """Seconds without compilation."""
+    compiling: float = 0.0
+    """Seconds of tracing and compiling."""
+
+
+@contextmanager
+def stopwatch() -> Iterator[Stopwatch]:
+    """Time a block.
+
+    Example:
+        >>> with stopwatch() as watch:
+        ...     total = sum(range(1000))
+        >>> watch.working > 0, watch.compiling
+        (True, 0.0)
+    """
+    spans, watch, began = _compile_spans(), Stopwatch(), time.perf_counter()
+    first = len(spans)
+    try:
+        yield watch
+    finally:
+        watch.compiling = _covered(spans[first:])
+        watch.working = time.perf_counter() - began - watch.compiling
+
+
+@cache
+def _compile_spans() -> list[tuple[float, float]]:
+    """Begin and end of everything that JAX compiles in this process, from the first call on."""
+    spans: list[tuple[float, float]] = []
+
+    def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event.startswith(_COMPILING):
+            now = time.perf_counter()
+            spans.append((now - duration_secs, now))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    return spans
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """The length of the union: one trace may contain another."""
+    total, end = 0.0, -float("inf")
+    for begin, finish in sorted(spans):
+        total += max(0.0, finish - max(begin, end))
+        end = max(end, finish)
+    return total
