@@ -123,7 +123,11 @@ class LearnSettings:
         float | None, chosen_by_lapwing("0.8 over the median distance of nearest neighbours")
     ] = None
     """The largest standard deviation of those directions."""
-    standardise: Annotated[bool | None, chosen_by_lapwing("yes; in the preset paper for images alone")] = None
+    standardise: Annotated[
+        bool | None,
+        chosen_by_lapwing("True; in the preset paper for images alone"),
+        tyro.conf.FlagConversionOff,
+    ] = None
     """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
     oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
     """Dimensions learned beyond dim, and dropped by the rotation."""
