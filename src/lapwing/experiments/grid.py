@@ -83,6 +83,7 @@ COLUMNS = (
     *("step", "metric", "value", "seconds", "preset", "version", "key"),
 )
 _WHOLE, _NUMBERS = ("n", "d", "seed", "step"), ("beta", "lam", "value", "seconds")
+_MAY_BE_EMPTY = ("beta", "lam", "reward", "step")
 Row = dict[str, Any]
 
 
@@ -97,7 +98,7 @@ def read_table(path: Path) -> list[Row]:
     """The rows of a CSV file; none if there is no file."""
     if not path.is_file():
         return []
-    reader = csv.DictReader(io.StringIO(path.read_text()))
+    reader = csv.DictReader(io.StringIO(path.read_bytes().decode(errors="replace")))
     if reader.fieldnames is None or list(reader.fieldnames) != list(COLUMNS):
         raise CheckpointError(
             f"{path} is not a table of results: its columns are {reader.fieldnames}, not {list(COLUMNS)}; "
@@ -123,11 +124,13 @@ def _order(row: Row) -> tuple:
 
 def _typed(path: Path, number: int, row: dict[str, str]) -> Row:
     try:
-        typed: Row = {name: value or None for name, value in row.items()}
+        typed: Row = {name: row[name] or None for name in COLUMNS}
         typed |= {name: int(row[name]) for name in _WHOLE if row[name]}
         typed |= {name: float(row[name]) for name in _NUMBERS if row[name]}
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged in line {number} ({error}); mend or delete it") from error
-    if typed.get("value") is None or not typed.get("key"):
-        raise CheckpointError(f"{path} is damaged in line {number}: no value or no key; mend or delete it")
+    missing = [name for name in COLUMNS if typed[name] is None and name not in _MAY_BE_EMPTY]
+    if missing or len(row) > len(COLUMNS):
+        what = f"no {missing[0]}" if missing else "too many cells"
+        raise CheckpointError(f"{path} is damaged in line {number}: {what}; mend or delete it")
     return typed
