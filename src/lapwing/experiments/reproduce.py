@@ -61,9 +61,9 @@ def reproduce(
     for name, number in (("jobs", jobs), ("seeds", seeds)):
         if number < 1:
             raise ConfigError(f"{name} must be at least 1, not {number}")
-    storage.make_folder(out)
     runs = study.runs(preset, seeds)
     chosen = choose(runs, only)
+    storage.make_folder(out)
     table = out / f"{study.name}.csv"
     rows: list[Row] = []
     failures: dict[str, str] = {}
@@ -97,7 +97,7 @@ def choose(runs: list[Run], only: tuple[str, ...]) -> list[Run]:
         if not equals or name not in CHOOSABLE:
             raise ConfigError(f"only takes COLUMN=VALUE, not {choice!r}; {nearest(name, CHOOSABLE)}")
         known = sorted({str(getattr(run, name)) for run in runs})
-        if value not in known:
+        if runs and value not in known:
             raise ConfigError(f"no run has {name}={value}; {nearest(value, known)}")
         wanted.setdefault(name, set()).add(value)
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in wanted.items())]
