@@ -146,8 +146,11 @@ class Curve:
         return cls([float(x) for x in values], means, means, means, ":", "black")
 
 
-def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y: str) -> Figure:
-    """Curves with shaded intervals, all axes logarithmic, one legend for all panels."""
+def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y: str, least: float) -> Figure:
+    """Curves with shaded intervals, all axes logarithmic, one legend for all panels.
+
+    What lies below `least` is drawn at that height.
+    """
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(4.0 * columns, 3.3 * rows + 0.9), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey="row")
@@ -157,8 +160,9 @@ def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y:
     for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
         for label, curve in curves.items():
             colour = curve.colour or colours[label]
-            (line,) = axis.plot(curve.x, curve.mean, curve.style, ms=3.5, lw=1.4, color=colour)
-            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colour, lw=0)
+            mean, low, high = (np.maximum(values, least) for values in (curve.mean, curve.low, curve.high))
+            (line,) = axis.plot(curve.x, mean, curve.style, ms=3.5, lw=1.4, color=colour)
+            axis.fill_between(curve.x, low, high, alpha=0.2, color=colour, lw=0)
             shown.setdefault(label, line)
         axis.set(xscale="log", yscale="log", title=title)
         axis.spines[["top", "right"]].set_visible(False)

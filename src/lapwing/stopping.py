@@ -4,6 +4,8 @@ With a few visits a state the counts are mostly chance, and φ learns the smooth
 there is as good as having several times the data; learning to the end is learning the chance too.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 from lapwing.chain import Chain, empirical_chain
@@ -16,6 +18,8 @@ from lapwing.targets import Target
 SCARCE_VISITS = 100
 """Below so many transitions a state, data is scarce."""
 FOLDS = 4
+PATIENCE = 30
+"""A trial ends when the held-out objective has not been lower for so many hundredths of the steps."""
 
 
 def is_scarce(target: Target) -> bool:
@@ -31,8 +35,13 @@ def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk 
     assert target.experience is not None
     rest, held_out = target.held_out(min(FOLDS, target.experience.n_episodes))
     watch = _Watch(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
-    train(rest, settings, checkpoints=watch, on_chunk=on_chunk)
+    with suppress(_GoneByError):
+        train(rest, settings, checkpoints=watch, on_chunk=on_chunk)
     return watch.best_step
+
+
+class _GoneByError(Exception):
+    """The best step is long past."""
 
 
 class _Watch:
@@ -40,7 +49,7 @@ class _Watch:
 
     def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, dim: int):
         self._learned_from, self._held_out, self._rho, self._dim = learned_from, held_out, rho, dim
-        self._lowest = np.inf
+        self._lowest, self._since = np.inf, 0
         self.best_step = 0
 
     def restore(self, like: TrainState) -> None:
@@ -55,7 +64,11 @@ class _Watch:
         phi = embed_batch(state.encoder, self._learned_from.states)
         objective = self._objective(np.asarray(phi, np.float64))
         if objective < self._lowest:
-            self._lowest, self.best_step = objective, step
+            self._lowest, self.best_step, self._since = objective, step, 0
+        elif self._since == PATIENCE:
+            raise _GoneByError
+        else:
+            self._since += 1
 
     def _objective(self, phi: np.ndarray) -> float:
         """Σ λ over the functions that Rayleigh-Ritz finds, orthonormal over all the data: G, held out."""

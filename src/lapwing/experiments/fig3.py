@@ -4,7 +4,15 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.curves import gap_panels
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.representation import INPUTS, METHODS, comparison, execute, gap_tables, method_run
+from lapwing.experiments.representation import (
+    INPUTS,
+    METHODS,
+    about_recipe,
+    comparison,
+    execute,
+    gap_tables,
+    method_run,
+)
 from lapwing.experiments.study import Preset, Study
 
 DIM = 20
@@ -24,12 +32,13 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """One panel for each input."""
-    return gap_panels(rows, [DIM], SIZES)
+    return gap_panels(rows, preset, [DIM], SIZES)
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
     """Gaps and seconds of each input, and what they say about the methods."""
-    return ["## How the methods compare", "", *comparison(rows, DIM, SIZES), *gap_tables(rows, DIM, SIZES)]
+    lines = [*about_recipe(preset), "## How the methods compare", ""]
+    return [*lines, *comparison(rows, DIM, SIZES), *gap_tables(rows, preset, DIM, SIZES)]
 
 
 STUDY = Study(

@@ -4,7 +4,15 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.curves import gap_panels
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.representation import INPUTS, METHODS, comparison, execute, gap_tables, method_run
+from lapwing.experiments.representation import (
+    INPUTS,
+    METHODS,
+    about_recipe,
+    comparison,
+    execute,
+    gap_tables,
+    method_run,
+)
 from lapwing.experiments.study import Preset, Study
 
 DIMS = (50, 100)
@@ -25,16 +33,16 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """A row of panels for each dimension."""
-    return gap_panels(rows, DIMS, SIZES)
+    return gap_panels(rows, preset, DIMS, SIZES)
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
     """Gaps and seconds for each dimension and input."""
-    lines: list[str] = []
+    lines = about_recipe(preset)
     for d in DIMS:
-        lines += ["", f"## How the methods compare, d = {d}", "", *comparison(rows, d, SIZES)]
-        lines += gap_tables(rows, d, SIZES)
-    return lines[1:]
+        lines += [f"## How the methods compare, d = {d}", "", *comparison(rows, d, SIZES)]
+        lines += [*gap_tables(rows, preset, d, SIZES), ""]
+    return lines[:-1]
 
 
 STUDY = Study(

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.curves import beta_panels
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.representation import execute, method_run
+from lapwing.experiments.representation import about_recipe, execute, labels, method_run
 from lapwing.experiments.study import Preset, Study
 from lapwing.experiments.tables import interval, markdown_table
 
@@ -27,7 +27,7 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """One panel for each dimension."""
-    return beta_panels(rows, METHODS, DIMS, BETAS)
+    return beta_panels(rows, preset, METHODS, DIMS, BETAS)
 
 
 def best_beta(rows: list[Row], method: str, d: int) -> float | None:
@@ -42,11 +42,12 @@ def best_beta(rows: list[Row], method: str, d: int) -> float | None:
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
     """The gap for each β, and the best β for each d."""
-    lines = ["## The best β", ""]
-    best = [[method, *(best_beta(rows, method, d) for d in DIMS)] for method in METHODS]
+    names = labels(preset)
+    lines = [*about_recipe(preset), "## The best β", ""]
+    best = [[names[method], *(best_beta(rows, method, d) for d in DIMS)] for method in METHODS]
     lines += markdown_table(["method", *(f"d = {d}" for d in DIMS)], best)
     for method in METHODS:
-        lines += ["", f"## {method}: gap", ""]
+        lines += ["", f"## {names[method]}: gap", ""]
         cells = [
             [f"{beta:g}", *(interval(rows, metric="gap", method=method, d=d, beta=beta) for d in DIMS)]
             for beta in BETAS

@@ -61,13 +61,15 @@ def markdown_table(header: Sequence[str], lines: Sequence[Sequence[object]]) -> 
 
 
 def _brief(value: float) -> str:
-    """Three digits that matter, without exponents.
+    """Two or three digits that matter; what is rounding error is 0.
 
     Example:
         >>> _brief(12.345), _brief(0.0004321), _brief(1234.5)
         ('12.3', '0.00043', '1234')
+        >>> _brief(-1e-15)
+        '0'
     """
     size = abs(value)
-    if size >= 100 or value == 0:
+    if size >= 100 or size < 1e-6:
         return f"{value:.0f}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.2g}"
