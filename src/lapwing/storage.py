@@ -141,9 +141,9 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files that a killed process left in `folder`."""
-    for path in folder.glob(f".*{_PART}"):
+def remove_leftovers(folder: Path, of: str = "") -> None:
+    """Delete the temporary files that a killed process left in `folder`, for files whose name begins so."""
+    for path in folder.glob(f".{of}*{_PART}"):
         remove(path)
 
 

@@ -78,12 +78,14 @@ def execute_grid(
     folder = table.parent / f".{table.stem}"
     storage.make_folder(folder)
     with storage.lock(folder):
-        storage.remove_leftovers(table.parent)
+        storage.remove_leftovers(table.parent, of=table.stem)
         wanted = {run.key for run in runs}
         rows = [row for row in read_table(table) if not (overwrite and row["key"] in chosen)]
         record = _Record(table, folder / "failures.json", rows)
-        if retry or overwrite:
-            record.forget(chosen)
+        again = chosen if overwrite else chosen & set(record.failures) if retry else set()
+        record.forget(again)
+        for key in again:
+            storage.remove_tree(folder / key)
         todo = [run for run in runs if run.key in chosen - record.done - set(record.failures)]
         status = Status([run for run in runs if run.key in chosen], jobs, record.done, record.failures)
         if todo:
