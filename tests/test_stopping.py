@@ -191,6 +191,14 @@ def test_the_stop_is_where_the_held_out_objective_is_lowest(scarce):
     assert held_out_stop(scarce, settings) == lowest
 
 
+def test_a_trial_ends_when_its_best_step_is_long_past(scarce):
+    """With a constant step size the first steps are the same, however many were to come."""
+    short, long, steps = resolved(scarce, **TRIAL), resolved(scarce, **(TRIAL | {"steps": 100})), []
+    stop = held_out_stop(scarce, long, lambda step, *_: steps.append(step))
+    assert stop == held_out_stop(scarce, short)
+    assert stop < max(steps) < 100
+
+
 def joint(experience: Experience) -> np.ndarray:
     """The chain of an experience, a symmetric joint distribution of pairs."""
     return dense(empirical_chain(experience).weights)
