@@ -70,6 +70,8 @@ def _brief(value: float) -> str:
         '0'
     """
     size = abs(value)
-    if size >= 100 or size < 1e-6:
+    if size < 1e-6:
+        return "0"
+    if size >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.2g}"
