@@ -230,9 +230,10 @@ def _reproduce(command: Reproduce) -> None:
 
 def _show_figure(made: "Reproduced", console: "Console") -> None:
     if made.runs:
-        console.print(f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}")
+        words = f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}"
+        console.print(words, markup=False)
     for run, error in made.failures.items():
-        console.print(f"failed: {run}: {error}")
+        console.print(f"failed: {run}: {error}", markup=False)
     if made.failures:
         console.print("try them again with --retry")
     for path in made.files:
