@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -40,6 +41,15 @@ class Worker:
         except BrokenPipeError:
             pass  # it has died; the pool will hear so
 
+    def end(self) -> None:
+        """Kill it if it lives, and close its files; its output is closed by who listens to it."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # an order that was not read
+            self.process.stdin.close()
+        self.log.close()
+
     def last_words(self) -> str:
         """How it died: its exit status, and the end of its log."""
         status = self.process.wait()
@@ -57,6 +67,7 @@ class Pool:
         self._jobs, self._compiled = jobs, compiled
         self._heard: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
         self.workers: list[Worker] = []
+        self._gone: list[Worker] = []
 
     def idle(self) -> Worker | None:
         """A worker without a run, or None if all are busy."""
@@ -73,13 +84,13 @@ class Pool:
             return None
         if said is GONE:
             self.workers.remove(worker)
+            self._gone.append(worker)
         return worker, said
 
     def close(self) -> None:
         """End all workers."""
-        for worker in self.workers:
-            worker.process.kill()
-            worker.process.wait()
+        for worker in [*self.workers, *self._gone]:
+            worker.end()
 
     def _start(self) -> Worker:
         log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long-lived as the worker
@@ -98,6 +109,7 @@ class Pool:
 
     def _listen(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
-        for line in worker.process.stdout:
-            self._heard.put((worker, json.loads(line)))
+        with worker.process.stdout as answers:
+            for line in answers:
+                self._heard.put((worker, json.loads(line)))
         self._heard.put((worker, GONE))

@@ -109,8 +109,9 @@ class _Record:
 
     def forget(self, keys: set[str]) -> None:
         """Let these count as not failed."""
-        for key in keys & set(self.failures):
-            del self.failures[key]
+        if keys & set(self.failures):
+            self.failures = {key: error for key, error in self.failures.items() if key not in keys}
+            storage.write_json(self._failed, self.failures)
 
     def add(self, run: Run, measured: Measured) -> None:
         self.rows += rows_of(run, measured)
