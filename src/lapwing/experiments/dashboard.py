@@ -75,7 +75,7 @@ def _duration(seconds: float) -> str:
     """Words for a time to wait.
 
     Example:
-        >>> _duration(45), _duration(600), _duration(7500)
+        >>> _duration(45.0), _duration(600.0), _duration(7500.0)
         ('45 s', '10 min', '2 h 5 min')
     """
     if seconds < 90:
