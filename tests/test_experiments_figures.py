@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from lapwing.errors import ConfigError
-from lapwing.experiments import FIGURES, fig3, fig6, fig7, find_study, representation
+from lapwing.experiments import FIGURES, fig3, fig6, fig7, find_study, methods
+from lapwing.experiments.gaps import comparison
 from lapwing.experiments.grid import Measure, Measured, rows_of
 from lapwing.experiments.reproduce import choose
 from lapwing.resolving import resolve
@@ -107,7 +108,7 @@ def test_the_preset_quick_changes_the_estimator_and_the_steps_alone():
     quick, paper = (
         resolve(
             LearnSettings.from_keywords(
-                representation.method_run("fig3", preset, "graph-drawing", "position", 1_000, 20, 0).settings
+                methods.method_run("fig3", preset, "graph-drawing", "position", 1_000, 20, 0).settings
             ),
             target,
         )
@@ -183,9 +184,9 @@ def test_a_figure_has_a_panel_for_each_cell_and_can_be_drawn_before_anything_is_
 def test_curves_show_the_means_of_the_seeds():
     figure = fig3.draw(finished("fig3"), "quick")
     for axis in figure.axes:
-        *methods, floor = axis.get_lines()
-        assert len(methods) == len(representation.METHODS)
-        for line in methods:
+        *lines, floor = axis.get_lines()
+        assert len(lines) == len(methods.METHODS)
+        for line in lines:
             np.testing.assert_array_equal(line.get_xdata(), fig3.SIZES)
             np.testing.assert_allclose(line.get_ydata(), 0.2)
         np.testing.assert_allclose(floor.get_ydata(), 0.05)
@@ -209,9 +210,9 @@ def test_the_best_beta_has_the_lowest_mean():
 def test_the_comparison_says_which_method_is_below_the_baselines():
     gaps = {"graph-drawing": 0.5, "default": 0.125, "transitions-2017": 0.25, "successor-2018": 0.75}
     rows = finished("fig3", value=lambda run: gaps.get(run.method, 9.0))
-    lines = representation.comparison(rows, 20, [100])
+    lines = comparison(rows, 20, [100])
     assert [line.split(" | ", 1)[1] for line in lines[2:]] == ["100 | **no** | yes | 0.25 | 0.25 |"] * 3
-    lines = representation.comparison(rows, 20, [7])
+    lines = comparison(rows, 20, [7])
     assert lines[2] == "| index | 7 | – | – | – | – |"
 
 

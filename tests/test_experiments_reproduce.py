@@ -17,8 +17,8 @@ from lapwing.errors import ConfigError
 from lapwing.experiments import dashboard, fig3, runner
 from lapwing.experiments.dashboard import headline, status_table
 from lapwing.experiments.grid import Measure, Measured, Run, read_table, rows_of, write_table
+from lapwing.experiments.methods import method_run
 from lapwing.experiments.pool import Worker
-from lapwing.experiments.representation import method_run
 from lapwing.experiments.reproduce import reproduce
 from lapwing.experiments.runner import Status
 from tests.test_cli import called, refused

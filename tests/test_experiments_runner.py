@@ -16,7 +16,7 @@ from lapwing import baselines, experiments, storage
 from lapwing.errors import CheckpointError, StorageError
 from lapwing.experiments import runner, worker
 from lapwing.experiments.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
-from lapwing.experiments.representation import method_run
+from lapwing.experiments.methods import method_run
 from lapwing.experiments.runner import execute_grid
 from lapwing.settings import LearnSettings
 from lapwing.targets import open_target

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.experiments.grid import Row
-from lapwing.experiments.representation import ENVIRONMENT
+from lapwing.experiments.methods import ENVIRONMENT
 from lapwing.experiments.study import Preset, Study, cannot_execute, nothing_to_run
 from lapwing.mazes import read_maze
 from lapwing.plots import draw_observations

@@ -2,17 +2,9 @@
 
 from matplotlib.figure import Figure
 
-from lapwing.experiments.curves import gap_panels
+from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.representation import (
-    INPUTS,
-    METHODS,
-    about_recipe,
-    comparison,
-    execute,
-    gap_tables,
-    method_run,
-)
+from lapwing.experiments.methods import INPUTS, METHODS, about_recipe, execute, method_run
 from lapwing.experiments.study import Preset, Study
 
 DIM = 20

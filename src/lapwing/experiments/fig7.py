@@ -2,9 +2,9 @@
 
 from matplotlib.figure import Figure
 
-from lapwing.experiments.curves import beta_panels
+from lapwing.experiments.gaps import beta_panels
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.representation import about_recipe, execute, labels, method_run
+from lapwing.experiments.methods import about_recipe, execute, labels, method_run
 from lapwing.experiments.study import Preset, Study
 from lapwing.experiments.tables import interval, markdown_table
 

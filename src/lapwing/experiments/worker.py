@@ -33,7 +33,7 @@ SECONDS_BETWEEN_REPORTS = 0.5
 def main() -> None:
     """Work until there is no more."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
-    sys.stdout = sys.stderr  # whatever prints must not come between the answers
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not come between the answers
     warnings.simplefilter("ignore", LapwingWarning)
     orders = _orders()
     import jax

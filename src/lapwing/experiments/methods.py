@@ -1,13 +1,11 @@
-"""How well each method finds the exact subspace from n transitions: what figures 3, 6 and 7 share."""
+"""The methods that figures 3, 6 and 7 compare: graph drawing, lapwing's default, and what came before."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lapwing import baselines
-from lapwing.experiments.grid import Measure, Measured, Row, Run, recipe
+from lapwing.experiments.grid import Measure, Measured, Run, recipe
 from lapwing.experiments.study import Preset
-from lapwing.experiments.tables import interval, markdown_table
 from lapwing.settings import LearnSettings
 from lapwing.targets import open_target
 from lapwing.timing import stopwatch
@@ -102,82 +100,3 @@ def _solved(run: Run, settings: LearnSettings) -> Measured:
         Measure(name, float(value)) for name, value in baselines.measure(embedding, target, run.d).items()
     ]
     return Measured([*measures, Measure("compile_seconds", watch.compiling)], watch.working)
-
-
-def gap_tables(rows: list[Row], preset: Preset, d: int, sizes: Sequence[int]) -> list[str]:
-    """For each input the gap of every method over n, then what the methods took."""
-    lines: list[str] = []
-    for observation in INPUTS:
-        lines += ["", f"### {observation}, d = {d}: gap", ""]
-        cells = [[f"{n:,}", *(_gap(rows, method, observation, n, d) for method in METHODS)] for n in sizes]
-        lines += markdown_table(["n", *labels(preset).values()], cells)
-        lines += ["", f"### {observation}, d = {d}: seconds", ""]
-        cells = [
-            [f"{n:,}", *(_seconds(rows, method, observation, n, d) for method in METHODS)] for n in sizes
-        ]
-        lines += markdown_table(["n", *labels(preset).values()], cells)
-    return lines
-
-
-def comparison(rows: list[Row], d: int, sizes: Sequence[int]) -> list[str]:
-    """In each cell: are ours below both baselines, and how does the default stand to graph drawing?"""
-    header = ["input", "n", "graph drawing below both baselines", "default below both baselines"]
-    header += ["default / graph drawing: gap", "default / graph drawing: seconds"]
-    lines = []
-    for observation in INPUTS:
-        for n in sizes:
-            ours, default, *others = (
-                _mean(rows, method, observation, n, d)
-                for method in ("graph-drawing", "default", "transitions-2017", "successor-2018")
-            )
-            times = [
-                _mean(rows, method, observation, n, d, "seconds") for method in ("default", "graph-drawing")
-            ]
-            lines.append(
-                [
-                    observation,
-                    f"{n:,}",
-                    _below(ours, others),
-                    _below(default, others),
-                    _ratio(default, ours),
-                    _ratio(*times),
-                ]
-            )
-    return markdown_table(header, lines)
-
-
-def _gap(rows: list[Row], method: str, observation: str, n: int, d: int) -> str | None:
-    found = interval(rows, metric="gap", method=method, input=observation, n=n, d=d)
-    if found is None:
-        return None
-    rank = interval(rows, metric="rank", method=method, input=observation, n=n, d=d)
-    assert rank is not None
-    return f"{found}" + (f" (rank {rank.mean:.0f})" if rank.mean < d - 0.5 else "")
-
-
-def _seconds(rows: list[Row], method: str, observation: str, n: int, d: int) -> str | None:
-    found = _mean(rows, method, observation, n, d, "seconds")
-    return None if found is None else f"{found:.2f}" if found < 10 else f"{found:.0f}"
-
-
-def _mean(
-    rows: list[Row], method: str, observation: str, n: int, d: int, column: str = "value"
-) -> float | None:
-    found = interval(rows, column, metric="gap", method=method, input=observation, n=n, d=d)
-    return None if found is None else found.mean
-
-
-def _below(value: float | None, others: Sequence[float | None]) -> str | None:
-    if value is None or any(other is None for other in others):
-        return None
-    return "yes" if all(value < other for other in others if other is not None) else "**no**"
-
-
-def _ratio(first: float | None, second: float | None) -> str | None:
-    return None if first is None or not second else f"{first / second:.3g}"
-
-
-def data_floor(rows: list[Row], observation: str, n: int, d: int) -> float | None:
-    """The gap of the exact eigenvectors of the data itself, in the mean."""
-    found = interval(rows, metric="gap_floor", method="default", input=observation, n=n, d=d)
-    return None if found is None else found.mean
