@@ -229,9 +229,11 @@ def _reproduce(command: Reproduce) -> None:
 
 
 def _show_figure(made: "Reproduced", console: "Console") -> None:
+    from lapwing.experiments.dashboard import in_words
+
     if made.runs:
         words = f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}"
-        console.print(words, markup=False)
+        console.print(f"{words} ({in_words(made.seconds)})", markup=False)
     for run, error in made.failures.items():
         console.print(f"failed: {run}: {error}", markup=False)
     if made.failures:

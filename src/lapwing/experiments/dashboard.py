@@ -56,7 +56,7 @@ def headline(status: Status) -> str:
     if failed:
         words += f", {failed} failed"
     left = status.seconds_to_go()
-    return words if left is None or done == len(status.runs) else f"{words}, about {_duration(left)} to go"
+    return words if left is None or done == len(status.runs) else f"{words}, about {in_words(left)} to go"
 
 
 def _lines(console: Console) -> OnStatus:
@@ -71,11 +71,11 @@ def _lines(console: Console) -> OnStatus:
     return show
 
 
-def _duration(seconds: float) -> str:
+def in_words(seconds: float) -> str:
     """Words for a time to wait.
 
     Example:
-        >>> _duration(45.0), _duration(600.0), _duration(7500.0)
+        >>> in_words(45.0), in_words(600.0), in_words(7500.0)
         ('45 s', '10 min', '2 h 5 min')
     """
     if seconds < 90:

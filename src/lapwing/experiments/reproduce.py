@@ -80,12 +80,15 @@ def reproduce(
     name = out / f"{study.name}-{preset}" if runs else out / study.name
     files = save_figure(study.draw(rows, preset), name)
     text = name.with_suffix(".md")
+    storage.write_bytes(text, _text(study, preset, runs, rows, files[0]).encode())
     done = {row["key"] for row in rows}
-    storage.write_bytes(text, _text(study, preset, runs, rows, done, files[0]).encode())
-    words = {str(run): failures[run.key] for run in runs if run.key in failures}
-    written = [*([table] if runs else []), text, *files]
     return Reproduced(
-        study, runs, sum(run.key in done for run in runs), words, written, time.monotonic() - began
+        study=study,
+        runs=runs,
+        done=sum(run.key in done for run in runs),
+        failures={str(run): failures[run.key] for run in runs if run.key in failures},
+        files=[*([table] if runs else []), text, *files],
+        seconds=time.monotonic() - began,
     )
 
 
@@ -103,25 +106,16 @@ def choose(runs: list[Run], only: tuple[str, ...]) -> list[Run]:
     return [run for run in runs if all(str(getattr(run, name)) in values for name, values in wanted.items())]
 
 
-def _text(
-    study: Study, preset: Preset, runs: list[Run], rows: list[Row], done: set[str], picture: Path
-) -> str:
-    lines = [
-        f"# {study.title}",
-        "",
-        f"Made by `lapwing reproduce {study.name}",
-        f"![{study.title}]({picture.name})",
-    ]
-    lines[2] += f" --preset {preset}`" if runs else "`"
-    lines[2] += f", lapwing {__version__}."
+def _text(study: Study, preset: Preset, runs: list[Run], rows: list[Row], picture: Path) -> str:
+    command = f"lapwing reproduce {study.name}" + (f" --preset {preset}" if runs else "")
+    made = f"Made by `{command}`, lapwing {__version__}."
     if runs:
-        missing = sum(run.key not in done for run in runs)
-        seeds = len({run.seed for run in runs})
-        lines[2] += (
-            f" Means over {seeds} seeds with 95 % bootstrap intervals; a gap of 0 is exact. "
-            "Seconds are of one core, compilation taken off."
+        made += (
+            f" Means over {len({run.seed for run in runs})} seeds with 95 % bootstrap intervals; "
+            "a gap of 0 is exact. Seconds are of one core, compilation taken off."
         )
-        if missing:
-            lines[2] += f" **{missing} of {len(runs)} runs are not done yet**; a dash is a cell without any."
-    lines.insert(3, "")
-    return "\n".join([*lines, "", *study.describe(rows, preset)]) + "\n"
+    missing = {run.key for run in runs} - {row["key"] for row in rows}
+    if missing:
+        made += f" **{len(missing)} of {len(runs)} runs are not done yet**; a dash is a cell without any."
+    head = [f"# {study.title}", "", made, "", f"![{study.title}]({picture.name})", ""]
+    return "\n".join([*head, *study.describe(rows, preset)]) + "\n"
