@@ -15,7 +15,7 @@ from rich.console import Console
 from lapwing import storage
 from lapwing.errors import ConfigError
 from lapwing.experiments import dashboard, fig3, runner
-from lapwing.experiments.dashboard import headline, status_table
+from lapwing.experiments.dashboard import headline, status_view
 from lapwing.experiments.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.experiments.methods import method_run
 from lapwing.experiments.pool import Worker
@@ -220,13 +220,13 @@ def shown(what) -> str:
 
 
 def test_the_table_counts_each_group(status):
-    lines = [line.split() for line in shown(status_table(status)).splitlines()]
+    lines = [line.split() for line in shown(status_view(status)).splitlines()]
     assert ["default", "position", "2/6", "1", "1", "15.0"] in lines
     assert ["transitions-2017", "position", "0/4", "1"] in lines
 
 
 def test_the_table_says_what_each_worker_does(status):
-    text = shown(status_table(status))
+    text = shown(status_view(status))
     assert "default, position, n=1,000, d=20, beta=1, seed 3: learning 25%" in text
     assert re.search("transitions-2017, position, n=1,000, d=20, seed 0: starting *\n", text)
 

@@ -4,10 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
+from lapwing.experiments.pool import Worker
 from lapwing.experiments.runner import OnStatus, Status, group_of
 
 SECONDS_BETWEEN_LINES = 15.0
@@ -20,11 +22,15 @@ def dashboard(console: Console) -> Iterator[OnStatus]:
         yield _lines(console)
         return
     with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield lambda status: live.update(status_table(status))
+        yield lambda status: live.update(status_view(status))
 
 
-def status_table(status: Status) -> Table:
+def status_view(status: Status) -> Group:
     """Each group of runs: done, running, failed, and the seconds of one; then what the workers do."""
+    return Group(_table(status), *(_line(worker) for worker in status.workers if worker.run))
+
+
+def _table(status: Status) -> Table:
     table = Table(title=headline(status), title_justify="left", box=None)
     for name in ("method", "input", "done", "running", "failed", "seconds each"):
         table.add_column(name, justify="left" if name in ("method", "input") else "right")
@@ -40,12 +46,13 @@ def status_table(status: Status) -> Table:
             f"[red]{failed}[/]" if failed else "",
             f"{sum(taken) / len(taken):.1f}" if taken else "",
         )
-    for worker in status.workers:
-        if worker.run:
-            phase, done, total = worker.progress
-            share = f" {done / total:.0%}" if total > 1 else ""
-            table.add_row(f"[dim]{worker.run}: {phase}{share}[/]")
     return table
+
+
+def _line(worker: Worker) -> Text:
+    phase, done, total = worker.progress
+    share = f" {done / total:.0%}" if total > 1 else ""
+    return Text(f"{worker.run}: {phase}{share}", style="dim")
 
 
 def headline(status: Status) -> str:
