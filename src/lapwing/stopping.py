@@ -71,10 +71,14 @@ class _Watch:
             self._since += 1
 
     def _objective(self, phi: np.ndarray) -> float:
-        """Σ λ over the functions that Rayleigh-Ritz finds, orthonormal over all the data: G, held out."""
+        """G, held out, of the functions that Rayleigh-Ritz finds, orthonormal over all the data.
+
+        A dimension that has vanished counts 1, about what a random function has.
+        """
         ritz = rayleigh_ritz(*moments_of_chain(self._learned_from.one_step, phi), self._dim)
         functions = ritz.coefficients[0] + phi @ ritz.coefficients[1:]
         moment = functions.T @ (self._rho[:, None] * functions)
         smoothness = functions.T @ (self._held_out.rho[:, None] * functions)
         smoothness -= functions.T @ (self._held_out.weights @ functions)
-        return float(np.trace(np.linalg.pinv(moment, rcond=1e-8, hermitian=True) @ smoothness))
+        found = np.trace(np.linalg.pinv(moment, rcond=1e-8, hermitian=True) @ smoothness)
+        return float(found) + self._dim - functions.shape[1]
