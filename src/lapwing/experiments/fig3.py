@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.methods import INPUTS, METHODS, about_recipe, execute, method_run
+from lapwing.experiments.methods import about_recipe, execute, grid
 from lapwing.experiments.study import Preset, Study
 
 DIM = 20
@@ -12,14 +12,8 @@ SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 
 def runs(preset: Preset, seeds: int) -> list[Run]:
-    """Every method, input and size; seed by seed, so that an early stop leaves whole figures."""
-    return [
-        method_run("fig3", preset, method, observation, n, DIM, seed)
-        for seed in range(seeds)
-        for n in SIZES
-        for observation in INPUTS
-        for method in METHODS
-    ]
+    """Every method, input and size."""
+    return grid("fig3", preset, seeds, [DIM], SIZES)
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:

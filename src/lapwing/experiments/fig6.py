@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.methods import INPUTS, METHODS, about_recipe, execute, method_run
+from lapwing.experiments.methods import about_recipe, execute, grid
 from lapwing.experiments.study import Preset, Study
 
 DIMS = (50, 100)
@@ -12,15 +12,8 @@ SIZES = (100, 1_000, 10_000, 100_000)
 
 
 def runs(preset: Preset, seeds: int) -> list[Run]:
-    """Every method, input, size and dimension; seed by seed."""
-    return [
-        method_run("fig6", preset, method, observation, n, d, seed)
-        for seed in range(seeds)
-        for d in DIMS
-        for n in SIZES
-        for observation in INPUTS
-        for method in METHODS
-    ]
+    """Every method, input, size and dimension."""
+    return grid("fig6", preset, seeds, DIMS, SIZES)
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:

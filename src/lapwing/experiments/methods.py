@@ -1,5 +1,6 @@
 """The methods that figures 3, 6 and 7 compare: graph drawing, lapwing's default, and what came before."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,18 @@ def method_run(
         settings |= more
         beta = settings.get("beta", 1.0)
     return Run(figure, ENVIRONMENT, method, observation, n, d, beta, lam, seed, preset, recipe(**settings))
+
+
+def grid(figure: str, preset: Preset, seeds: int, dims: Sequence[int], sizes: Sequence[int]) -> list[Run]:
+    """Every method, input, size and dimension; seed by seed, so that an early stop leaves whole figures."""
+    return [
+        method_run(figure, preset, method, observation, n, d, seed)
+        for seed in range(seeds)
+        for d in dims
+        for n in sizes
+        for observation in INPUTS
+        for method in METHODS
+    ]
 
 
 def labels(preset: Preset) -> dict[str, str]:
