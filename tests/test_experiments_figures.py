@@ -204,16 +204,30 @@ def test_the_best_beta_has_the_lowest_mean():
         assert [fig7.best_beta(rows, method, d) for d in (20, 50, 100)] == [1.0, 2.5, 5.0]
     assert fig7.best_beta([], "default", 20) is None
     lines = fig7.describe(rows, "quick")
-    assert sum(line.endswith(" | 1.0 | 2.5 | 5.0 |") for line in lines) == len(fig7.METHODS)
+    assert sum(line.endswith(" | 1 | 2.5 | 5 |") for line in lines) == len(fig7.METHODS)
+
+
+def test_what_the_seeds_cannot_tell_from_the_best_beta_is_named():
+    above = {0.5: [0.1, -0.1, 0.1], 1.0: [0.0, 0.0, 0.0], 2.5: [0.4, 0.5, 0.6]}
+    rows = finished("fig7", value=lambda run: 1.0 + above.get(run.beta, [5.0] * 3)[run.seed])
+    assert fig7.as_good(rows, "default", 20) == "1 (or 0.5)"
+    assert fig7.as_good([], "default", 20) is None
 
 
 def test_the_comparison_says_which_method_is_below_the_baselines():
     gaps = {"graph-drawing": 0.5, "default": 0.125, "transitions-2017": 0.25, "successor-2018": 0.75}
     rows = finished("fig3", value=lambda run: gaps.get(run.method, 9.0))
     lines = comparison(rows, 20, [100])
-    assert [line.split(" | ", 1)[1] for line in lines[2:]] == ["100 | **no** | yes | 0.25 | 0.25 |"] * 3
+    assert [line.split(" | ", 1)[1] for line in lines[4:]] == ["100 | **no** | yes | 0.25 | 0.25 |"] * 3
     lines = comparison(rows, 20, [7])
-    assert lines[2] == "| index | 7 | – | – | – | – |"
+    assert lines[4] == "| index | 7 | – | – | – | – |"
+
+
+def test_what_the_seeds_cannot_tell_apart_is_level():
+    """The mean is below, but not on every seed."""
+    ours = {"default": [0.5, 1.2, 0.6]}
+    rows = finished("fig3", value=lambda run: ours.get(run.method, [1.0] * 3)[run.seed])
+    assert comparison(rows, 20, [100])[4].startswith("| index | 100 | level | level |")
 
 
 def test_a_rank_below_d_is_told_beside_the_gap():

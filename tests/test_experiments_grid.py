@@ -221,14 +221,6 @@ def test_the_bootstrap_is_near_the_quantiles_of_all_resamples(values):
     assert found.low < found.mean < found.high
 
 
-def test_a_lower_level_is_a_narrower_interval():
-    values = [0.1, 0.2, 0.4, 0.7, 1.5]
-    wide, narrow = bootstrap(values), bootstrap(values, level=0.5)
-    below, above = np.quantile(every_resample(values), [0.25, 0.75])
-    assert (narrow.low, narrow.high) == (pytest.approx(below, abs=0.03), pytest.approx(above, abs=0.03))
-    assert wide.low < narrow.low < narrow.high < wide.high
-
-
 def test_the_bootstrap_of_equal_values_and_of_one_value_has_no_width():
     for values in ([0.3] * 5, [0.3]):
         found = bootstrap(values)

@@ -98,7 +98,7 @@ class Reproduce:
     seeds: int = 5
     """How many seeds, from 0 on."""
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=VALUE ...")] = ()
-    """Run a part of the grid: by environment, method, input, n, d, beta, reward or seed."""
+    """Run a part of the grid: by environment, method, input, n, d, beta or seed."""
     retry: bool = False
     """Try runs again that failed."""
     overwrite: bool = False
@@ -199,11 +199,12 @@ def _evaluate(command: Evaluate) -> None:
 def _reproduce(command: Reproduce) -> None:
     from lapwing.experiments import FIGURES, find_study
     from lapwing.experiments.dashboard import dashboard
-    from lapwing.experiments.reproduce import reproduce
+    from lapwing.experiments.reproduce import figures_with, reproduce
     from lapwing.progress import stderr_console
 
     console = stderr_console()
     figures = FIGURES if command.figure == "all" else (find_study(command.figure).name,)
+    figures = figures_with(figures, command.preset, command.seeds, command.only)
     failed = False
     for figure in figures:
         try:
@@ -212,7 +213,7 @@ def _reproduce(command: Reproduce) -> None:
                     figure,
                     preset=command.preset,
                     out=command.out,
-                    jobs=len(os.sched_getaffinity(0)) if command.jobs is None else command.jobs,
+                    jobs=_cores() if command.jobs is None else command.jobs,
                     seeds=command.seeds,
                     only=command.only,
                     retry=command.retry,
@@ -220,12 +221,18 @@ def _reproduce(command: Reproduce) -> None:
                     on_status=on_status,
                 )
         except KeyboardInterrupt:
-            console.print("lapwing: to go on, give the same command again")
+            words = " without --overwrite" if command.overwrite else ""
+            console.print(f"lapwing: to go on, give the same command again{words}")
             raise
         _show_figure(made, console)
         failed = failed or bool(made.failures)
     if failed:
         raise SystemExit(1)
+
+
+def _cores() -> int:
+    """The cores that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _show_figure(made: "Reproduced", console: "Console") -> None:

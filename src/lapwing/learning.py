@@ -22,6 +22,7 @@ from lapwing.errors import NonFiniteError
 from lapwing.estimators import make_loss
 from lapwing.settings import ResolvedSettings
 from lapwing.targets import Target
+from lapwing.timing import stopwatch
 
 CHUNKS = 100
 OnChunk = Callable[[int, int, dict[str, float]], None]
@@ -86,9 +87,8 @@ def train(
     restored = checkpoints.restore(state) if checkpoints else None
     state, step, seconds = restored or (state, 0, 0.0)
 
-    began = time.perf_counter()
-    loss = make_loss(target, settings, encoder)
-    prepare_seconds = time.perf_counter() - began
+    with stopwatch() as preparing:
+        loss = make_loss(target, settings, encoder)
     began = time.perf_counter()
     run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), state)
     measure = _make_measure(target, settings)
@@ -115,7 +115,7 @@ def train(
             checkpoints.keep(state, step, seconds, last=step == settings.stop)
         if on_chunk:
             on_chunk(step, settings.stop, row)
-    return Trained(state.encoder, spec, seconds, compile_seconds, prepare_seconds)
+    return Trained(state.encoder, spec, seconds, compile_seconds + preparing.compiling, preparing.working)
 
 
 def _not_finite(step: int) -> NonFiniteError:

@@ -140,7 +140,7 @@ class Curve:
         return cls([float(x) for x in cells], mean, low, high)
 
     @classmethod
-    def dashed(cls, values: Mapping[Any, float]) -> "Curve":
+    def dotted(cls, values: Mapping[Any, float]) -> "Curve":
         """A line to compare with, without intervals."""
         means = [float(value) for value in values.values()]
         return cls([float(x) for x in values], means, means, means, ":", "black")

@@ -74,8 +74,11 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
 
 def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:
     """Whether the steps are ours to choose, the data is scarce, and the encoder can do better than it."""
-    chosen = settings.steps is not None or settings.stop is not None
-    return not chosen and resolved.estimator == "exact" and resolved.encoder != "linear" and is_scarce(target)
+    if settings.steps is not None or settings.stop is not None or not is_scarce(target):
+        return False
+    assert target.experience is not None
+    several = target.experience.n_episodes > 1
+    return several and resolved.estimator == "exact" and resolved.encoder != "linear"
 
 
 def _bandwidth(settings: ResolvedSettings, target: Target) -> float:

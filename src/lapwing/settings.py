@@ -120,7 +120,8 @@ class LearnSettings:
     fourier_features: int = 128
     """Random directions of the Fourier features."""
     fourier_bandwidth: Annotated[
-        float | None, chosen_by_lapwing("0.8 over the median distance of nearest neighbours")
+        float | None,
+        chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
     ] = None
     """The largest standard deviation of those directions."""
     standardise: Annotated[

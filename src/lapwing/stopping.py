@@ -19,19 +19,19 @@ SCARCE_VISITS = 100
 """Below so many transitions a state, data is scarce."""
 FOLDS = 4
 PATIENCE = 30
-"""A trial ends when the held-out objective has not been lower for so many hundredths of the steps."""
+"""A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
 
 
 def is_scarce(target: Target) -> bool:
     """Whether enumerated states have been left so seldom that their counts can be over-fitted."""
-    if target.experience is None or target.states is None or target.experience.n_episodes < 2:
+    if target.experience is None or target.states is None:
         return False
     seen = len(np.unique(target.experience.observations))
     return target.experience.n_transitions < SCARCE_VISITS * seen
 
 
 def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk | None = None) -> int:
-    """The step after which what three quarters of the episodes teach serves the last quarter best."""
+    """The step after which what three of four episodes teach serves every fourth one best."""
     assert target.experience is not None
     rest, held_out = target.held_out(min(FOLDS, target.experience.n_episodes))
     watch = _Watch(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
@@ -81,4 +81,4 @@ class _Watch:
         smoothness = functions.T @ (self._held_out.rho[:, None] * functions)
         smoothness -= functions.T @ (self._held_out.weights @ functions)
         found = np.trace(np.linalg.pinv(moment, rcond=1e-8, hermitian=True) @ smoothness)
-        return float(found) + self._dim - functions.shape[1]
+        return float(found) + self._dim - int(np.linalg.matrix_rank(moment, rtol=1e-8, hermitian=True))

@@ -200,8 +200,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full; free some space and go on with --resume",
-    errno.EDQUOT: "the disk quota is used up; free some space and go on with --resume",
+    errno.ENOSPC: "the disk is full; free some space and go on",
+    errno.EDQUOT: "the disk quota is used up; free some space and go on",
     errno.EROFS: "the file system is read-only; choose another folder",
     errno.EACCES: "permission denied; choose another folder",
     errno.EPERM: "permission denied; choose another folder",

@@ -97,7 +97,11 @@ def run(
         if not going_on:
             with _phase("preparing", on_progress), stopwatch() as watch:
                 resolved = resolve(settings, target, on_trial=_named("trying out", on_progress))
-            prepared = {"resolved": resolved.as_json(), "prepare_seconds": watch.working}
+            prepared = {
+                "resolved": resolved.as_json(),
+                "prepare_seconds": watch.working,
+                "compile_seconds": watch.compiling,
+            }
             folder.begin(config | prepared)
         begun = folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
@@ -112,7 +116,7 @@ def run(
             "transitions": target.experience.n_transitions if target.experience else None,
             "steps": representation.config["settings"]["stop"],
             "learn_seconds": trained.learn_seconds,
-            "compile_seconds": trained.compile_seconds,
+            "compile_seconds": begun["compile_seconds"] + trained.compile_seconds,
             "prepare_seconds": begun["prepare_seconds"] + trained.prepare_seconds,
             "surviving_dimensions": _last(folder.metrics(), "surviving_dimensions"),
             "settings": representation.config["settings"],

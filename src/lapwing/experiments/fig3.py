@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.methods import about_recipe, execute, grid
+from lapwing.experiments.methods import about_recipe, execute, method_runs
 from lapwing.experiments.study import Preset, Study
 
 DIM = 20
@@ -13,7 +13,7 @@ SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 def runs(preset: Preset, seeds: int) -> list[Run]:
     """Every method, input and size."""
-    return grid("fig3", preset, seeds, [DIM], SIZES)
+    return method_runs("fig3", preset, seeds, [DIM], SIZES)
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:

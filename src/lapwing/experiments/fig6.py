@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
-from lapwing.experiments.methods import about_recipe, execute, grid
+from lapwing.experiments.methods import about_recipe, execute, method_runs
 from lapwing.experiments.study import Preset, Study
 
 DIMS = (50, 100)
@@ -13,7 +13,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 
 def runs(preset: Preset, seeds: int) -> list[Run]:
     """Every method, input, size and dimension."""
-    return grid("fig6", preset, seeds, DIMS, SIZES)
+    return method_runs("fig6", preset, seeds, DIMS, SIZES)
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:

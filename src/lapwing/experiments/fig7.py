@@ -6,7 +6,7 @@ from lapwing.experiments.gaps import beta_panels
 from lapwing.experiments.grid import Row, Run
 from lapwing.experiments.methods import about_recipe, execute, labels, method_run
 from lapwing.experiments.study import Preset, Study
-from lapwing.experiments.tables import interval, markdown_table
+from lapwing.experiments.tables import difference, interval, markdown_table
 
 DIMS = (20, 50, 100)
 SIZE = 2_000
@@ -40,11 +40,23 @@ def best_beta(rows: list[Row], method: str, d: int) -> float | None:
     return min(means, key=lambda beta: means[beta]) if means else None
 
 
+def as_good(rows: list[Row], method: str, d: int) -> str | None:
+    """The best β, and all that five seeds cannot tell from it."""
+    best = best_beta(rows, method, d)
+    if best is None:
+        return None
+    cell = {"metric": "gap", "method": method, "d": d}
+    apart = {beta: difference(rows, cell | {"beta": beta}, cell | {"beta": best}) for beta in BETAS}
+    others = [f"{beta:g}" for beta, found in apart.items() if beta != best and found and found.low <= 0]
+    return f"{best:g}" + (f" (or {', '.join(others)})" if others else "")
+
+
 def describe(rows: list[Row], preset: Preset) -> list[str]:
     """The gap for each β, and the best β for each d."""
     names = labels(preset)
     lines = [*about_recipe(preset), "## The best β", ""]
-    best = [[names[method], *(best_beta(rows, method, d) for d in DIMS)] for method in METHODS]
+    lines += ["In brackets those whose difference to it, seed by seed, has 0 in its 95 % interval.", ""]
+    best = [[names[method], *(as_good(rows, method, d) for d in DIMS)] for method in METHODS]
     lines += markdown_table(["method", *(f"d = {d}" for d in DIMS)], best)
     for method in METHODS:
         lines += ["", f"## {names[method]}: gap", ""]

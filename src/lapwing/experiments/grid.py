@@ -1,7 +1,8 @@
 """A grid of runs and the table of what they gave: one CSV file, which is also the record of what is done.
 
-A run is known by its key, a digest of its full configuration. Rows with that key in the table mean that it
-has been done, on whatever day and machine; rows of a configuration that is no longer asked for stay.
+A run is known by its key, a digest of all that is asked for. Rows with that key in the table mean that it
+has been done, on whatever day and machine; rows of what is no longer asked for stay. What lapwing chooses
+itself is not in the key: the column `version` tells what chose it.
 """
 
 import csv
@@ -11,6 +12,7 @@ import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,9 +40,9 @@ class Run:
     """JSON with every setting that is not at its default."""
     reward: str | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """A digest of all that the result depends on; the preset's name and the figure's do not count."""
+        """A digest of all that is asked for; the preset's name and the figure's do not count."""
         content = dataclasses.asdict(self)
         del content["preset"], content["figure"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

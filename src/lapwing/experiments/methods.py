@@ -55,7 +55,9 @@ def method_run(
     return Run(figure, ENVIRONMENT, method, observation, n, d, beta, lam, seed, preset, recipe(**settings))
 
 
-def grid(figure: str, preset: Preset, seeds: int, dims: Sequence[int], sizes: Sequence[int]) -> list[Run]:
+def method_runs(
+    figure: str, preset: Preset, seeds: int, dims: Sequence[int], sizes: Sequence[int]
+) -> list[Run]:
     """Every method, input, size and dimension; seed by seed, so that an early stop leaves whole figures."""
     return [
         method_run(figure, preset, method, observation, n, d, seed)

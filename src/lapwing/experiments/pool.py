@@ -109,7 +109,11 @@ class Pool:
 
     def _listen(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
-        with worker.process.stdout as answers:
-            for line in answers:
-                self._heard.put((worker, json.loads(line)))
-        self._heard.put((worker, GONE))
+        try:
+            with worker.process.stdout as answers:
+                for line in answers:
+                    self._heard.put((worker, json.loads(line)))
+        except ValueError:
+            worker.process.kill()  # an answer was cut short, so it is dying anyway
+        finally:
+            self._heard.put((worker, GONE))

@@ -13,7 +13,9 @@ from lapwing.experiments.runner import OnStatus, execute_grid
 from lapwing.experiments.study import Preset, Study
 from lapwing.plots import save_figure
 
-CHOOSABLE = ("environment", "method", "input", "n", "d", "beta", "reward", "seed")
+SEEDS = 5
+"""How many seeds, unless told otherwise."""
+CHOOSABLE = ("environment", "method", "input", "n", "d", "beta", "seed")
 """The columns that `only` can choose by."""
 
 
@@ -38,7 +40,7 @@ def reproduce(
     preset: Preset = "quick",
     out: Path = Path("results"),
     jobs: int = 1,
-    seeds: int = 5,
+    seeds: int = SEEDS,
     only: tuple[str, ...] = (),
     retry: bool = False,
     overwrite: bool = False,
@@ -92,6 +94,22 @@ def reproduce(
     )
 
 
+def figures_with(
+    figures: tuple[str, ...], preset: Preset, seeds: int, only: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The figures that have runs for every choice; if none has, the mistake is told."""
+    found, mistake = [], None
+    for figure in figures:
+        try:
+            choose(find_study(figure).runs(preset, seeds), only)
+            found.append(figure)
+        except ConfigError as error:
+            mistake = error
+    if not any(find_study(figure).runs(preset, seeds) for figure in found) and mistake:
+        raise mistake
+    return tuple(found)
+
+
 def choose(runs: list[Run], only: tuple[str, ...]) -> list[Run]:
     """The runs that match every choice; several values of one column are alternatives."""
     wanted: dict[str, set[str]] = {}
@@ -107,11 +125,13 @@ def choose(runs: list[Run], only: tuple[str, ...]) -> list[Run]:
 
 
 def _text(study: Study, preset: Preset, runs: list[Run], rows: list[Row], picture: Path) -> str:
+    seeds = len({run.seed for run in runs})
     command = f"lapwing reproduce {study.name}" + (f" --preset {preset}" if runs else "")
+    command += f" --seeds {seeds}" if runs and seeds != SEEDS else ""
     made = f"Made by `{command}`, lapwing {__version__}."
     if runs:
         made += (
-            f" Means over {len({run.seed for run in runs})} seeds with 95 % bootstrap intervals; "
+            f" Means over {seeds} seeds with 95 % bootstrap intervals; "
             "a gap of 0 is exact. Seconds are of one core, compilation taken off."
         )
     missing = {run.key for run in runs} - {row["key"] for row in rows}

@@ -33,7 +33,6 @@ class Status:
     waiting: list[Run] = field(default_factory=list)
     seconds: dict[Group, list[float]] = field(default_factory=dict)
     """What the runs of each group took here, from order to answer."""
-    began: float = field(default_factory=time.monotonic)
 
     def seconds_to_go(self) -> float | None:
         """An estimate from the runs that were finished so far; None before the first."""

@@ -22,10 +22,12 @@ class Interval:
 
     def __str__(self) -> str:
         """As a table shows it."""
+        if self.count == 1:
+            return f"{_brief(self.mean)} (1 seed)"
         return f"{_brief(self.mean)} [{_brief(self.low)}, {_brief(self.high)}]"
 
 
-def bootstrap(values: Sequence[float], level: float = 0.95) -> Interval:
+def bootstrap(values: Sequence[float]) -> Interval:
     """The mean, and the quantiles of the means of resamples with replacement (the same ones every time).
 
     Example:
@@ -35,7 +37,7 @@ def bootstrap(values: Sequence[float], level: float = 0.95) -> Interval:
     sample = np.asarray(values, np.float64)
     generator = np.random.default_rng(0)
     means = sample[generator.integers(len(sample), size=(RESAMPLES, len(sample)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(sample.mean()), float(low), float(high), len(sample))
 
 
@@ -48,6 +50,13 @@ def interval(rows: list[Row], column: str = "value", **wanted: Any) -> Interval 
     """The interval over the seeds of a cell; None if no run of it has been done."""
     values = [row[column] for row in sorted(select(rows, **wanted), key=lambda row: row["seed"])]
     return bootstrap(values) if values else None
+
+
+def difference(rows: list[Row], first: dict[str, Any], second: dict[str, Any]) -> Interval | None:
+    """The interval of one cell's values less another's, seed by seed; None if they share no seed."""
+    values = [{row["seed"]: row["value"] for row in select(rows, **cell)} for cell in (first, second)]
+    shared = sorted(values[0].keys() & values[1].keys())
+    return bootstrap([values[0][seed] - values[1][seed] for seed in shared]) if shared else None
 
 
 def markdown_table(header: Sequence[str], lines: Sequence[Sequence[object]]) -> list[str]:

@@ -75,9 +75,10 @@ def _execute(order: dict[str, Any], answers: TextIO) -> dict[str, Any]:
         measured = find_study(run.figure).execute(run, Path(order["folder"]), on_progress)
     except LapwingError as error:
         return {"error": str(error)}
-    except Exception as error:
-        traceback.print_exc()
-        return {"error": f"{type(error).__name__}: {error}"}
+    except Exception as error:  # whatever it is, the other runs go on
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return {"error": f"{type(error).__name__}: {error} ({where})"}
     return {"measures": [list(measure) for measure in measured.measures], "seconds": measured.seconds}
 
 
