@@ -92,9 +92,14 @@ def test_only_states_that_were_seen_count():
     assert not is_scarce(more)
 
 
-def test_one_episode_cannot_be_split_and_so_is_not_scarce():
-    assert is_scarce(visits(6, 50, 2))
-    assert not is_scarce(visits(6, 50, 1))
+def test_one_episode_is_scarce_but_cannot_be_split_so_there_is_no_trial():
+    target = target_of("FourRoom", transitions=500, episode_length=500)
+    assert is_scarce(target)
+    trials = []
+    with pytest.warns(LapwingWarning, match="never visited"):
+        found = resolve(LearnSettings(dim=3), target, on_trial=lambda *chunk: trials.append(chunk))
+    assert not trials
+    assert found.stop == found.steps
 
 
 def test_a_true_chain_and_continuous_states_are_not_scarce():
