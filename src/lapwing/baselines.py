@@ -24,10 +24,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from lapwing.chain import Matrix, fixed_signs, pair_counts
 from lapwing.encoders import Encoder, EncoderSpec, default_encoder, fit_encoder
-from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.errors import ConfigError, nearest
 from lapwing.evaluation import exact_spectrum, objective_gap, orthonormal_basis
 from lapwing.experience import Experience
-from lapwing.representation import embed_batch
+from lapwing.representation import checked_batch, embed_batch
 from lapwing.ritz import RANK_TOLERANCE
 from lapwing.targets import Target
 
@@ -56,23 +56,13 @@ class Eigenoptions:
 
     def eigenfunctions(self, observations) -> np.ndarray:
         """f_1 … f_d at a batch of observations, one row each."""
-        psi = self.psi(self._checked(np.asarray(observations)))
-        return psi @ self.coefficients[1:] + self.coefficients[0]
-
-    def _checked(self, batch: np.ndarray) -> np.ndarray:
+        batch = np.asarray(observations)
         if batch.ndim == 0 or batch.shape[1:] != self.shape:
             raise ConfigError(
                 f"observations have shape {batch.shape}; give a batch of observations of shape {self.shape}"
             )
-        if self.shape == ():
-            return _checked_indices(batch, self.n_states)
-        if len(self.shape) == 3 and np.issubdtype(batch.dtype, np.integer):
-            if batch.size and not 0 <= batch.min() <= batch.max() <= 255:
-                raise ConfigError("images of whole numbers must lie in 0 … 255; scale them to floats")
-            return batch.astype(np.uint8)
-        if not np.isfinite(batch).all():
-            raise DatasetError("observations hold NaN or infinity; mend or drop them")
-        return batch.astype(np.float32)
+        psi = self.psi(checked_batch(batch, self.shape, self.n_states))
+        return psi @ self.coefficients[1:] + self.coefficients[0]
 
 
 def stacked_transitions(target: Target, dim: int, reading: Reading = "sampled") -> Eigenoptions:
@@ -192,7 +182,7 @@ def row_space(matrix: np.ndarray) -> np.ndarray:
 
 
 def td_fixed_point(psi: np.ndarray, counts: Matrix, gamma: float) -> np.ndarray:
-    """M such that ψ(s)ᵀM are the successor features which linear TD(0) arrives at from zero.
+    """M such that ψ(s)ᵀM are the successor features at which linear TD(0) from zero comes to rest.
 
     Where TD rests, Ψᵀ(diag(c) - γC)Ψ M = Ψᵀ diag(c) Ψ, with c(s) = Σ C(s, ·) how often s was left. Each
     update is a combination of the ψ(s) of states that were left, so M never leaves their span; within it
@@ -245,7 +235,7 @@ def train_predictor(
     weights: Float[Array, " states"],
     steps: int,
 ) -> tuple[Predictor, Float[Array, " steps"]]:
-    """Adam on Σ_s c(s)/n ‖g(s) - E[ψ(s')|s]‖², and its value before each step.
+    """Adam on Σ_s c(s)/n ‖g(s) - E[x(s')|s]‖², x as observed, and its value before each step.
 
     That is the expected squared error over the transitions, less what no prediction from s can avoid.
     """
@@ -309,15 +299,6 @@ def _check_reading(reading: str) -> None:
         raise ConfigError(
             f"reading must be one of {', '.join(known)}, not {reading!r}; {nearest(reading, known)}"
         )
-
-
-def _checked_indices(batch: np.ndarray, n_states: int) -> np.ndarray:
-    if not np.issubdtype(batch.dtype, np.integer):
-        raise ConfigError(f"observations must be integer indices, not {batch.dtype}")
-    if batch.size and not 0 <= batch.min() <= batch.max() < n_states:
-        wrong = batch.min() if batch.min() < 0 else batch.max()
-        raise ConfigError(f"index {wrong} is outside 0 … {n_states - 1}")
-    return batch.astype(np.int32)
 
 
 def _checked_table(features: np.ndarray, states: np.ndarray) -> np.ndarray:

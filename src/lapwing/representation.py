@@ -142,29 +142,39 @@ class Representation:
                 f"or a batch (n, {', '.join(map(str, self.spec.shape))})".replace("(n, )", "(n,)")
             )
         batch = array[None] if single else array
-        phi = (
-            _embed_jax(self.encoder, batch) if xp is jnp else embed_batch(self.encoder, self._checked(batch))
-        )
+        if xp is jnp:
+            phi = _embed_jax(self.encoder, batch)
+        else:
+            checked = checked_batch(batch, self.spec.shape, self.spec.n_states)
+            phi = embed_batch(self.encoder, checked)
         result = finish(phi, xp)
         return result[0] if single else result
 
-    def _checked(self, batch: np.ndarray) -> np.ndarray:
-        if self.spec.name == "linear":
-            if not np.issubdtype(batch.dtype, np.integer):
-                raise ConfigError(f"observations must be integer indices, not {batch.dtype}")
-            if batch.size and not 0 <= batch.min() <= batch.max() < (self.spec.n_states or 0):
-                wrong = batch.min() if batch.min() < 0 else batch.max()
-                raise ConfigError(f"index {wrong} is outside 0 … {(self.spec.n_states or 0) - 1}")
-            return batch.astype(np.int32)
-        if self.spec.name == "conv" and np.issubdtype(batch.dtype, np.integer):
-            if batch.size and not 0 <= batch.min() <= batch.max() <= 255:
-                raise ConfigError("images of whole numbers must lie in 0 … 255")
-            return batch.astype(np.uint8)
-        batch = batch.astype(np.float32)
-        finite = np.isfinite(batch).all(axis=tuple(range(1, batch.ndim)))
-        if not finite.all():
-            raise DatasetError(f"observation {int(np.argmin(finite))} holds NaN or infinity")
-        return batch
+
+def checked_batch(batch: np.ndarray, shape: tuple[int, ...], n_states: int | None) -> np.ndarray:
+    """Observations as an encoder takes them: indices, images of bytes, or finite float32.
+
+    Args:
+        batch: one observation a row.
+        shape: of one observation; () for an index.
+        n_states: how many indices there are.
+    """
+    if shape == ():
+        if not np.issubdtype(batch.dtype, np.integer):
+            raise ConfigError(f"observations must be integer indices, not {batch.dtype}")
+        if batch.size and not 0 <= batch.min() <= batch.max() < (n_states or 0):
+            wrong = batch.min() if batch.min() < 0 else batch.max()
+            raise ConfigError(f"index {wrong} is outside 0 … {(n_states or 0) - 1}")
+        return batch.astype(np.int32)
+    if len(shape) == 3 and np.issubdtype(batch.dtype, np.integer):
+        if batch.size and not 0 <= batch.min() <= batch.max() <= 255:
+            raise ConfigError("images of whole numbers must lie in 0 … 255; scale them to floats")
+        return batch.astype(np.uint8)
+    batch = batch.astype(np.float32)
+    finite = np.isfinite(batch).all(axis=tuple(range(1, batch.ndim)))
+    if not finite.all():
+        raise DatasetError(f"observation {int(np.argmin(finite))} holds NaN or infinity")
+    return batch
 
 
 def load_representation(path: str | Path) -> Representation:
