@@ -14,12 +14,12 @@ from rich.console import Console
 
 from lapwing import storage
 from lapwing.errors import ConfigError
-from lapwing.experiments import dashboard, fig3, runner
+from lapwing.experiments import FIGURES, dashboard, fig3, runner
 from lapwing.experiments.dashboard import headline, status_view
 from lapwing.experiments.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.experiments.methods import method_run
 from lapwing.experiments.pool import Worker
-from lapwing.experiments.reproduce import reproduce
+from lapwing.experiments.reproduce import figures_with, reproduce
 from lapwing.experiments.runner import Status
 from tests.test_cli import called, refused
 
@@ -270,3 +270,10 @@ def test_a_terminal_shows_the_table(status):
         show(status)
     assert "2/10 runs done" in console.file.getvalue()
     assert "learning 25%" in console.file.getvalue()
+
+
+def test_figures_without_the_chosen_cells_are_passed_over():
+    assert figures_with(FIGURES, "quick", 1, ("d=20",)) == ("fig2", "fig3", "fig7")
+    assert figures_with(FIGURES, "quick", 1, ()) == FIGURES
+    with pytest.raises(ConfigError, match="no run has n=7"):
+        figures_with(FIGURES, "quick", 1, ("n=7",))

@@ -3,7 +3,9 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from lapwing.errors import CheckpointError, StorageError
 from lapwing.experiments import runner, worker
 from lapwing.experiments.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.experiments.methods import method_run
+from lapwing.experiments.pool import GONE, Pool, Worker
 from lapwing.experiments.runner import execute_grid
 from lapwing.settings import LearnSettings
 from lapwing.targets import open_target
@@ -248,6 +251,7 @@ PARENT = """
 import json, sys
 from pathlib import Path
 from lapwing.experiments.grid import Run
+from lapwing.experiments.pool import GONE, Pool, Worker
 from lapwing.experiments.runner import execute_grid
 runs = [Run(**run) for run in json.loads(sys.argv[1])]
 execute_grid(runs, {run.key for run in runs}, Path(sys.argv[2]), jobs=int(sys.argv[3]))
@@ -351,3 +355,18 @@ def test_a_second_process_is_refused_while_the_first_goes_on(tmp_path):
         left = killed_with_children(parent)
     assert len(left) == 1
     wait_until(lambda: not any(child.is_running() for child in left), seconds=30)
+
+
+def test_a_worker_that_no_longer_speaks_json_is_gone():
+    """Its last answer may have been cut short; the grid must not wait for the rest."""
+    says = "print('{\"measures\": [', flush=True); import time; time.sleep(60)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", says], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with tempfile.TemporaryFile("w+") as log:
+        worker, pool = Worker(process, log), Pool(1, Path("unused"))
+        pool.workers.append(worker)
+        pool._listen(worker)
+        assert pool.hear(1.0) == (worker, GONE)
+        assert worker.last_words() == "the worker process was killed by signal 9"
+        worker.end()
