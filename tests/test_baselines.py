@@ -363,10 +363,12 @@ def test_the_constant_is_among_the_features():
     assert float(np.sum(rest)) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "width"), [("index", 256), ("position", 256), ("image", 64)])
-def test_the_width_that_is_chosen(kind, width):
+@pytest.mark.parametrize(
+    ("kind", "dim", "width"), [("index", 2, 256), ("position", 2, 256), ("image", 32, 64), ("image", 33, 256)]
+)
+def test_the_width_that_is_chosen(kind, dim, width):
     target = walked(kind, 500)
-    assert successor_features(target, 2, steps=3).coefficients.shape == (1 + width, 2)
+    assert successor_features(target, dim, steps=3).coefficients.shape == (1 + width, dim)
 
 
 # Observations
