@@ -93,7 +93,7 @@ def test_committed_rows_count_as_done_and_the_text_says_what_is_missing(tmp_path
     assert_pictures(*(path for path in made.files if path.suffix in (".png", ".svg")))
 
     text = (tmp_path / "fig3-quick.md").read_text()
-    assert "Made by `lapwing reproduce fig3 --preset quick`" in text
+    assert "Made by `lapwing reproduce fig3 --preset quick --seeds 3`" in text
     assert "Means over 3 seeds with 95 % bootstrap intervals" in text
     assert "**3 of 9 runs are not done yet**" in text
     assert "(fig3-quick.png)" in text
