@@ -142,10 +142,10 @@ def test_randomness_has_a_seed(path):
 
 
 ORDER = [
-    *("errors", "storage", "settings", "mazes", "envs", "experience", "sampling", "chain", "encoders"),
-    *("objectives", "ritz", "targets", "timing", "estimators", "learning", "representation", "stopping"),
-    *("resolving", "evaluation", "baselines", "runs", "workflow", "plots", "progress", "report"),
-    *("experiments", "cli"),
+    *("errors", "storage", "validation", "settings", "mazes", "envs", "experience", "sampling", "chain"),
+    *("encoders", "objectives", "ritz", "targets", "timing", "estimators", "learning", "representation"),
+    *("stopping", "resolving", "evaluation", "baselines", "runs", "workflow", "rewards", "tasks"),
+    *("audit", "comparing", "agents", "training", "plots", "progress", "report", "experiments", "cli"),
 ]
 
 

@@ -11,42 +11,58 @@ from lapwing._version import __version__
 from lapwing.envs import register_environments
 
 if TYPE_CHECKING:
+    from lapwing.agents.agent import Agent, load_agent
+    from lapwing.comparing import compare_rewards
     from lapwing.evaluation import evaluate
     from lapwing.experience import Experience, collect, load_experience
     from lapwing.mazes import Maze, parse_maze, read_maze
     from lapwing.progress import progress_bar
     from lapwing.representation import Representation
+    from lapwing.rewards import Goal, GoalReward
     from lapwing.targets import open_target
+    from lapwing.training import train
     from lapwing.workflow import learn, load
 
 _HOMES = {
+    "Agent": "agents.agent",
     "Experience": "experience",
+    "Goal": "rewards",
+    "GoalReward": "rewards",
     "Maze": "mazes",
     "Representation": "representation",
     "collect": "experience",
+    "compare_rewards": "comparing",
     "evaluate": "evaluation",
     "learn": "workflow",
     "load": "workflow",
+    "load_agent": "agents.agent",
     "load_experience": "experience",
     "open_target": "targets",
     "parse_maze": "mazes",
     "progress_bar": "progress",
     "read_maze": "mazes",
+    "train": "training",
 }
 __all__ = [
+    "Agent",
     "Experience",
+    "Goal",
+    "GoalReward",
     "Maze",
     "Representation",
     "__version__",
     "collect",
+    "compare_rewards",
     "evaluate",
     "learn",
     "load",
+    "load_agent",
     "load_experience",
     "open_target",
     "parse_maze",
     "progress_bar",
     "read_maze",
+    "train",
 ]
 
 register_environments()

@@ -10,8 +10,9 @@ import numpy as np
 
 from lapwing.chain import Chain
 from lapwing.envs.gridworld import GridWorld
-from lapwing.representation import Filter, Representation
+from lapwing.representation import Representation
 from lapwing.ritz import RANK_TOLERANCE
+from lapwing.settings import Filter
 from lapwing.targets import Target
 
 SAME_EIGENVALUE = 1e-7

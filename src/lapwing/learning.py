@@ -37,13 +37,13 @@ class TrainState(NamedTuple):
 
 @runtime_checkable
 class Checkpoints(Protocol):
-    """Where the state between chunks is kept; `runs.RunFolder` is one."""
+    """Where the state between chunks, any tree of arrays, is kept; `runs.RunFolder` is one."""
 
-    def restore(self, like: TrainState) -> tuple[TrainState, int, float] | None:
+    def restore(self, like: Any) -> tuple[Any, int, float] | None:
         """The last whole state, its step and the seconds learned so far."""
         ...
 
-    def keep(self, state: TrainState, step: int, seconds: float, *, last: bool) -> None:
+    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
         """Offer a state to be kept."""
         ...
 

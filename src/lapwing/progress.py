@@ -44,4 +44,5 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
 def _brief(metrics: dict[str, float]) -> str:
     if "loss" not in metrics:
         return ""
-    return f"loss {metrics['loss']:.4f}  {metrics['steps_per_second']:,.0f} steps/s"
+    shown = f"return {metrics['return']:.2f}" if "return" in metrics else f"loss {metrics['loss']:.4f}"
+    return f"{shown}  {metrics['steps_per_second']:,.0f} steps/s"

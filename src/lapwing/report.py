@@ -8,9 +8,19 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from lapwing import plots
+from lapwing.audit import Audit, ranking
+from lapwing.comparing import Comparison
 from lapwing.runs import RunFolder
+from lapwing.training import AgentOutcome
 from lapwing.workflow import Outcome
 
+ABOUT_AUDIT = (
+    "corr.: rank correlation with true steps. optima: cells where every move looks worse. flat: cells where "
+    "no move looks better. astray: cells whose best-looking move leads away. greedy: starts from which "
+    "taking it arrives. ahead: how many steps an agent must look ahead to come within 2 of the optimum. "
+    "contrast: how clearly the best move stands out. best: the return of the policy that is optimal for the "
+    "reward."
+)
 _ROWS = (
     (
         "gap",
@@ -59,8 +69,7 @@ def _chosen(settings: dict[str, Any]) -> str:
 
 def draw_all(outcome: Outcome, folder: Path) -> list[Path]:
     """Write every figure that the run has data for; the PNG files are returned."""
-    figures = _figures(outcome, RunFolder(folder.parent).metrics())
-    return [plots.save_figure(figure, folder / name)[0] for name, figure in figures.items()]
+    return _saved(_figures(outcome, RunFolder(folder.parent).metrics()), folder)
 
 
 def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figure]:
@@ -87,3 +96,80 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
         "eigenfunctions": plots.draw_eigenfunctions(world, functions, representation.eigenvalues),
         "distances": plots.draw_distances(world, distances, goal),
     }
+
+
+def agent_table(outcome: AgentOutcome) -> Table:
+    """How an agent did, and what was to be expected of its reward."""
+    result, shaped = outcome.result, outcome.shaped
+    reward = f", reward {result['reward']}" if result["reward"] else ""
+    table = Table(title=f"{result['target']}{reward}", box=None, title_justify="left")
+    for column, style in (("measure", "bold"), ("value", "cyan"), ("", "dim")):
+        table.add_column(column, style=style, justify="right" if column == "value" else "left")
+    last = f"{result['evaluated_at'][-1]:,}"
+    table.add_row("mean return", f"{result['return']:.3f}", f"of the greedy policy after {last} steps")
+    if shaped is not None:
+        row, column = result["goal"]
+        table.add_row(
+            "  optimum", f"{result['optimal_return']:.3f}", f"over all starts, goal ({row},{column})"
+        )
+        steps = result["steps_to_optimum"]
+        table.add_row("steps to it", "never" if steps is None else f"{steps:,}", "to come within 2")
+        ahead = _lookahead(shaped.audit)
+        table.add_row("lookahead", ahead, "steps that the reward asks an agent to look ahead")
+        success = f"{shaped.audit.greedy_success:.2f}"
+        table.add_row("greedy success", success, "of just following the reward")
+    seconds = f"{result['train_seconds']:.1f}"
+    table.add_row("training, s", seconds, "")
+    return table
+
+
+def draw_agent(outcome: AgentOutcome, folder: Path) -> list[Path]:
+    """The learning curve; in a maze also the reward, the policy, and the policy at work."""
+    result, shaped = outcome.result, outcome.shaped
+    curve = plots.draw_returns(result["evaluated_at"], result["returns"], result.get("optimal_return"))
+    figures = {"returns": curve}
+    if shaped is None:
+        return _saved(figures, folder)
+    world = shaped.task.world
+    values = outcome.agent.values(world.observations(result["settings"]["observation"]))
+    figures["reward"] = plots.draw_audits(shaped.task, [shaped.audit])
+    figures["policy"] = plots.draw_policy(shaped.task, values)
+    frames = plots.policy_frames(shaped.task, values.argmax(axis=1))
+    return [*_saved(figures, folder), plots.save_animation(frames, folder / "policy")]
+
+
+def audit_table(comparison: Comparison) -> Table:
+    """The audits, in the order in which the rewards are expected to be learned."""
+    row, column = comparison.task.goal_cell
+    title = f"{comparison.task.world.maze.name}, goal ({row},{column}): the quickest to learn from first"
+    table = Table(title=title, box=None, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("reward", style="bold", no_wrap=True)
+    for name in ("corr.", "optima", "flat", "astray", "greedy", "ahead", "contrast", "best"):
+        table.add_column(name, justify="right", style="cyan" if name == "ahead" else None, no_wrap=True)
+    for one in ranking(comparison.audits):
+        table.add_row(
+            one.name,
+            f"{one.correlation:.3f}",
+            str(one.local_optima),
+            f"{one.flat:.0%}",
+            f"{one.astray:.0%}",
+            f"{one.greedy_success:.0%}",
+            _lookahead(one),
+            f"{one.contrast:.2f}",
+            f"{one.best_return:.2f}",
+        )
+    return table
+
+
+def draw_comparison(comparison: Comparison, folder: Path) -> list[Path]:
+    """A map of each reward, the quickest to learn from first."""
+    figure = plots.draw_audits(comparison.task, ranking(comparison.audits))
+    return _saved({"audit": figure}, folder)
+
+
+def _lookahead(audit: Audit) -> str:
+    return "never" if audit.lookahead is None else str(audit.lookahead)
+
+
+def _saved(figures: dict[str, Figure], folder: Path) -> list[Path]:
+    return [plots.save_figure(figure, folder / name)[0] for name, figure in figures.items()]

@@ -1,9 +1,10 @@
 """Representation: a learned φ with its eigenfunctions and distances, and its file."""
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import equinox as eqx
 import jax
@@ -14,9 +15,9 @@ from lapwing import storage
 from lapwing._version import __version__
 from lapwing.encoders import Encoder, EncoderSpec, embed, encoder_skeleton
 from lapwing.errors import CheckpointError, ConfigError, DatasetError, nearest
+from lapwing.settings import Filter
 
 FORMAT = 1
-Filter = Literal["soft", "unit", "commute", "heat"]
 _LARGEST_BATCH = 4_096
 
 
@@ -94,6 +95,16 @@ class Representation:
         # Where a and b coincide, a plain square root would have the gradient NaN.
         squares = jnp.sum(difference**2, axis=-1)
         return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+    def sha256(self) -> str:
+        """A digest of all that the representation computes with."""
+        arrays = named_arrays(self.encoder, "encoder") | {"coefficients": self.coefficients}
+        arrays |= {"eigenvalues": self.eigenvalues, "reference": self.reference}
+        digest = hashlib.sha256()
+        for name in sorted(arrays):
+            digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}\n".encode())
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+        return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file with everything inside, checked by SHA-256 when it is loaded."""
@@ -229,15 +240,19 @@ def spectral_weights(eigenvalues: np.ndarray, filter: Filter, t: float | None = 
 
 def named_arrays(tree, prefix: str) -> dict[str, np.ndarray]:
     """The arrays of a tree under names that say where they stand in it."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))
-    return {prefix + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        prefix + jax.tree_util.keystr(path): np.asarray(leaf)
+        for path, leaf in leaves
+        if isinstance(leaf, jax.Array | np.ndarray)
+    }
 
 
 def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
     """The tree with its arrays taken from a file; a missing or misshapen one is refused by name."""
 
     def fill(where, leaf):
-        if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array):
+        if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array | np.ndarray):
             return leaf
         name = prefix + jax.tree_util.keystr(where)
         found = tensors.get(name)
@@ -246,7 +261,7 @@ def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
                 f"{path} does not fit its own description: {name} should be {leaf.dtype} of shape "
                 f"{leaf.shape}"
             )
-        return jnp.asarray(found)
+        return found if isinstance(leaf, np.ndarray) else jnp.asarray(found)
 
     return jax.tree_util.tree_map_with_path(fill, skeleton)
 

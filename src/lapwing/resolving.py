@@ -34,7 +34,7 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
         "exact" if states is not None and states <= DENSE_LIMIT else "pairwise"
     )
     _check_estimator(estimator, settings, target)
-    paper = settings.preset == "paper"
+    paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
     encoder = settings.encoder or _encoder(target.observation_shape, paper)
     steps = settings.steps or _steps(estimator, encoder, states)

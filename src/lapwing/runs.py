@@ -15,13 +15,14 @@ from typing import Any
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
-from lapwing.learning import TrainState
 from lapwing.representation import FORMAT, check_format, filled, named_arrays
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
+SHARE_OF_CHECKPOINTS = 0.05
+"""How much of the time may go into writing them, where they are large."""
 KEPT_CHECKPOINTS = 2
-FIGURES = ("spectrum", "learning", "eigenfunctions", "distances", "embedding")
-"""The pictures that a run may have, each as .png and .svg."""
+FIGURES = ("spectrum", "learning", "eigenfunctions", "distances", "embedding", "returns", "reward", "policy")
+"""The pictures that a run may have, each as .png and .svg, or as .gif."""
 
 
 class RunFolder:
@@ -30,7 +31,7 @@ class RunFolder:
     def __init__(self, path: Path):
         """Name the folder; `opened` creates or enters it."""
         self.path = path
-        self._last_kept = time.monotonic()
+        self._next_due = time.monotonic() + SECONDS_BETWEEN_CHECKPOINTS
 
     @property
     def experience(self) -> Path:
@@ -41,6 +42,11 @@ class RunFolder:
     def representation(self) -> Path:
         """The result of learning."""
         return self.path / "representation.safetensors"
+
+    @property
+    def agent(self) -> Path:
+        """The result of training an agent."""
+        return self.path / "agent.safetensors"
 
     @property
     def figures(self) -> Path:
@@ -124,18 +130,20 @@ class RunFolder:
         """Add a row to metrics.jsonl."""
         storage.append_json_line(self.path / "metrics.jsonl", row)
 
-    def keep(self, state: TrainState, step: int, seconds: float, *, last: bool) -> None:
+    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
         """Write a checkpoint if the last one is some seconds old; keep the one before it too."""
-        if not last and time.monotonic() - self._last_kept < SECONDS_BETWEEN_CHECKPOINTS:
+        began = time.monotonic()
+        if not last and began < self._next_due:
             return
         manifest = {"format": FORMAT, "version": __version__, "step": step, "seconds": seconds}
         path = self.path / f"checkpoint-{step:09d}.safetensors"
         storage.write_tensors(path, named_arrays(state, "state"), manifest)
         for old in self._checkpoints()[:-KEPT_CHECKPOINTS]:
             storage.remove(old)
-        self._last_kept = time.monotonic()
+        ended = time.monotonic()
+        self._next_due = ended + max(SECONDS_BETWEEN_CHECKPOINTS, (ended - began) / SHARE_OF_CHECKPOINTS)
 
-    def restore(self, like: TrainState) -> tuple[TrainState, int, float] | None:
+    def restore(self, like: Any) -> tuple[Any, int, float] | None:
         """The newest checkpoint that is whole; a damaged one is named and passed over."""
         for path in reversed(self._checkpoints()):
             try:
@@ -183,12 +191,15 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Remove a run's own files, the mark of a finished one first, and nothing else."""
-        names = ("metrics.jsonl", "experience.npz")
-        owned = [self.path / "result.json", self.representation, *self._checkpoints()]
-        owned += [self.path / name for name in names]
-        owned += [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")]
+        owned = [self.path / "result.json", self.representation, self.agent, *self._checkpoints()]
+        owned += [self.path / name for name in ("metrics.jsonl", "experience.npz")]
+        suffixes = (".png", ".svg", ".gif")
+        owned += [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
         for path in owned:
             storage.remove(path)
+        inner = self.path / "representation"
+        if (inner / "config.json").is_file():  # an agent's run keeps the run of its φ there
+            storage.remove_tree(inner)
 
 
 def _is_config(content: Any) -> bool:

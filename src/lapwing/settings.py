@@ -4,71 +4,20 @@ A setting left at None is chosen from the data by `resolving.resolve` and record
 """
 
 import dataclasses
-import math
-import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
 from lapwing.errors import ConfigError, nearest
+from lapwing.validation import check_choice, check_field, checked_hidden, chosen_by_lapwing
 
 Estimator = Literal["sampled", "pairwise", "exact"]
 EncoderName = Literal["linear", "mlp", "fourier", "conv"]
 Schedule = Literal["constant", "cosine"]
-Preset = Literal["default", "paper"]
-_Number: Any = numbers.Real
-
-
-def _checked(
-    name: str,
-    value: Any,
-    *,
-    whole: bool = False,
-    least: int | float | None = None,
-    above: int | float | None = None,
-    below: int | float | None = None,
-) -> Any:
-    """The value as a Python number, which JSON can hold; 1e6 and NumPy's numbers are welcome."""
-    if value is None:
-        return None
-    bounds = [
-        f"{words} {bound:,}"
-        for words, bound in (("at least", least), ("above", above), ("below", below))
-        if bound is not None
-    ]
-    right_type: bool = isinstance(value, _Number) and not isinstance(value, bool)
-    right_type = right_type and math.isfinite(value) and (not whole or value == int(value))
-    if (
-        not right_type
-        or (least is not None and value < least)
-        or (above is not None and value <= above)
-        or (below is not None and value >= below)
-    ):
-        wanted = "a whole number" if whole else "a number"
-        raise ConfigError(f"{name} must be {wanted} {' and '.join(bounds)}, not {value!r}")
-    return int(value) if whole else float(value)
-
-
-def _checked_hidden(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise ConfigError(f"hidden must be a list of widths such as (256, 256), not {value!r}")
-    return tuple(_checked("hidden", width, whole=True, least=1) for width in value)
-
-
-def _check_choice(name: str, value: Any, annotation: Any) -> None:
-    choices = [c for part in (annotation, *get_args(annotation)) for c in get_args(part)]
-    words = [choice for choice in choices if isinstance(choice, str)]
-    if words and value is not None and value not in words:
-        raise ConfigError(
-            f"{name} must be one of {', '.join(words)}, not {value!r}; {nearest(str(value), words)}"
-        )
-
-
-def chosen_by_lapwing(what: str) -> Any:
-    """How `--help` names the default of a setting that is left to lapwing."""
-    return tyro.conf.arg(help_behavior_hint=lambda value: f"(default: {what if value == 'None' else value})")
+Filter = Literal["soft", "unit", "commute", "heat"]
+RewardForm = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "potential"]
+Preset = Literal["default", "paper", "paper-shaping"]
 
 
 @dataclass(frozen=True)
@@ -137,27 +86,25 @@ class LearnSettings:
     seed: int = 0
     """The seed of everything random."""
     preset: Preset = "default"
-    """default, or paper for the recipe of Wu, Tucker and Nachum (2019) to the letter."""
+    """default; or of Wu, Tucker and Nachum (2019), to the letter: paper, the recipe of their study of
+    representations, and paper-shaping, that of their shaped rewards in mazes."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
         for name in ("dim", "episode_length", "fourier_features"):
-            self._check(name, whole=True, least=1)
+            check_field(self, name, whole=True, least=1)
         for name in ("transitions", "steps", "stop"):
-            self._check(name, whole=True, least=1, below=2**31)
-        self._check("batch", whole=True, least=2)
-        self._check("oversample", whole=True, least=0)
-        self._check("seed", whole=True, least=0, below=2**32)
+            check_field(self, name, whole=True, least=1, below=2**31)
+        check_field(self, "batch", whole=True, least=2)
+        check_field(self, "oversample", whole=True, least=0)
+        check_field(self, "seed", whole=True, least=0, below=2**32)
         for name in ("lam", "lam_final"):
-            self._check(name, least=0, below=1)
+            check_field(self, name, least=0, below=1)
         for name in ("beta", "delta", "learning_rate", "fourier_bandwidth"):
-            self._check(name, above=0)
-        object.__setattr__(self, "hidden", _checked_hidden(self.hidden))
+            check_field(self, name, above=0)
+        object.__setattr__(self, "hidden", checked_hidden(self.hidden))
         for name, annotation in get_type_hints(type(self)).items():
-            _check_choice(name, getattr(self, name), annotation)
-
-    def _check(self, name: str, **bounds: Any) -> None:
-        object.__setattr__(self, name, _checked(name, getattr(self, name), **bounds))
+            check_choice(name, getattr(self, name), annotation)
 
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
@@ -198,18 +145,31 @@ class ResolvedSettings(LearnSettings):
     oversample: int = 0
 
 
+_PAPER = LearnSettings(
+    preset="paper",
+    estimator="sampled",
+    lam=0.0,
+    steps=100_000,
+    batch=32,
+    learning_rate=1e-3,
+    schedule="constant",
+    hidden=(200, 200),
+    oversample=0,
+    rotate=False,
+)
+_PAPER_SHAPING = dataclasses.replace(
+    _PAPER,
+    preset="paper-shaping",
+    transitions=30_000,
+    lam=0.9,
+    beta=5.0,
+    delta=0.05,
+    steps=30_000,
+    batch=128,
+    hidden=(256, 256, 256),
+)
 PRESETS: dict[str, LearnSettings] = {
     "default": LearnSettings(),
-    "paper": LearnSettings(
-        preset="paper",
-        estimator="sampled",
-        lam=0.0,
-        steps=100_000,
-        batch=32,
-        learning_rate=1e-3,
-        schedule="constant",
-        hidden=(200, 200),
-        oversample=0,
-        rotate=False,
-    ),
+    "paper": _PAPER,
+    "paper-shaping": _PAPER_SHAPING,
 }

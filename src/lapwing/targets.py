@@ -252,13 +252,18 @@ def _target_of_data(name: str, experience: Experience, file: Path | None = None)
     return Target(name, experience, None, experience.table, file)
 
 
-def _experience_of_env(env_id: str, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+def make_env(env_id: str) -> gymnasium.Env:
+    """A Gymnasium environment by its id; an unknown one is refused with the nearest."""
     if env_id not in gymnasium.registry:
         raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(env_id)}")
     try:
-        env = gymnasium.make(env_id)
+        return gymnasium.make(env_id)
     except Exception as error:  # an environment's constructor may raise anything
         raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
+
+
+def _experience_of_env(env_id: str, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+    env = make_env(env_id)
     try:
         return collect(env, settings.transitions, seed=settings.seed, on_progress=on_progress)
     finally:

@@ -175,6 +175,7 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
         soft_distance=mean_distance(phi),
         config={
             "target": target.name,
+            "maze": target.world.maze.text if target.world else None,
             "settings": settings.as_json(),
             "rank": ritz.rank,
             "provenance": _provenance(target),
@@ -186,6 +187,8 @@ def reopen(out: Path) -> Outcome:
     """A finished run, for `lapwing evaluate`: the representation, its measures anew, and its target."""
     folder = RunFolder(out)
     config = folder.config()
+    if config.get("kind") == "agent":
+        raise ConfigError(f"{out} holds an agent; its φ, if it has one, is in {out / 'representation'}")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; go on with lapwing learn … --resume")
     representation = load_representation(folder.representation)

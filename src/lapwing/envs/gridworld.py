@@ -121,6 +121,11 @@ class GridWorld:
             raise ConfigError(
                 f"{role} ({row},{column}) lies outside {self.maze.name} of {height} x {width} cells"
             )
+        if (row, column) in self.maze.unreachable:
+            raise ConfigError(
+                f"{role} ({row},{column}) cannot be reached from the rest of {self.maze.name}; "
+                "choose another cell, or open a way to it"
+            )
         state = int(self.state_at[row, column])
         if state < 0:
             raise ConfigError(f"{role} ({row},{column}) is a wall of {self.maze.name}; choose a floor cell")

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
+from lapwing.experiments.gaps import NOTE, comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
 from lapwing.experiments.methods import about_recipe, execute, method_runs
 from lapwing.experiments.study import Preset, Study
@@ -28,5 +28,5 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
 
 
 STUDY = Study(
-    "fig3", "How near each method comes to the exact subspace, d = 20", runs, execute, draw, describe
+    "fig3", "How near each method comes to the exact subspace, d = 20", runs, execute, draw, describe, NOTE
 )

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from lapwing.experiments.gaps import comparison, gap_panels, gap_tables
+from lapwing.experiments.gaps import NOTE, comparison, gap_panels, gap_tables
 from lapwing.experiments.grid import Row, Run
 from lapwing.experiments.methods import about_recipe, execute, method_runs
 from lapwing.experiments.study import Preset, Study
@@ -31,5 +31,11 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
 
 
 STUDY = Study(
-    "fig6", "How near each method comes to the exact subspace, d = 50 and 100", runs, execute, draw, describe
+    "fig6",
+    "How near each method comes to the exact subspace, d = 50 and 100",
+    runs,
+    execute,
+    draw,
+    describe,
+    NOTE,
 )

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from lapwing.experiments.gaps import beta_panels
+from lapwing.experiments.gaps import NOTE, beta_panels
 from lapwing.experiments.grid import Row, Run
 from lapwing.experiments.methods import about_recipe, execute, labels, method_run
 from lapwing.experiments.study import Preset, Study
@@ -68,4 +68,4 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     return lines
 
 
-STUDY = Study("fig7", "What the weight β of the penalty does", runs, execute, draw, describe)
+STUDY = Study("fig7", "What the weight β of the penalty does", runs, execute, draw, describe, NOTE)

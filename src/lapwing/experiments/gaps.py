@@ -17,6 +17,7 @@ _ABOUT_BASELINES = (
     "on the same data, seed by seed: yes or no if their 95 % interval leaves out 0, else level. Stacking "
     "each distinct transition once is left out: it uses that all moves are equally likely."
 )
+NOTE = "a gap of 0 is exact. Seconds are of one core, compilation taken off"
 LEAST_GAP = 1e-3
 """Gaps below this are drawn at this height: they are as good as none."""
 

@@ -55,6 +55,8 @@ class Run:
     def __str__(self) -> str:
         """Few words for a progress table."""
         beta = "" if self.beta is None else f", beta={self.beta:g}"
+        if self.reward is not None:
+            return f"{self.method}, {self.environment}, {self.reward}{beta}, seed {self.seed}"
         return f"{self.method}, {self.input}, n={self.n:,}, d={self.d}{beta}, seed {self.seed}"
 
 

@@ -15,7 +15,7 @@ from lapwing.plots import save_figure
 
 SEEDS = 5
 """How many seeds, unless told otherwise."""
-CHOOSABLE = ("environment", "method", "input", "n", "d", "beta", "seed")
+CHOOSABLE = ("environment", "method", "input", "n", "d", "beta", "reward", "seed")
 """The columns that `only` can choose by."""
 
 
@@ -130,10 +130,7 @@ def _text(study: Study, preset: Preset, runs: list[Run], rows: list[Row], pictur
     command += f" --seeds {seeds}" if runs and seeds != SEEDS else ""
     made = f"Made by `{command}`, lapwing {__version__}."
     if runs:
-        made += (
-            f" Means over {seeds} seeds with 95 % bootstrap intervals; "
-            "a gap of 0 is exact. Seconds are of one core, compilation taken off."
-        )
+        made += f" Means over {seeds} seeds with 95 % bootstrap intervals; {study.note}."
     missing = {run.key for run in runs} - {row["key"] for row in rows}
     if missing:
         made += f" **{len(missing)} of {len(runs)} runs are not done yet**; a dash is a cell without any."

@@ -16,7 +16,7 @@ from lapwing.experiments.grid import Measure, Measured, Row, Run, read_table, ro
 from lapwing.experiments.pool import GONE, Pool, Worker
 
 Group = tuple[str, str]
-"""Method and input: runs that take about as long as each other."""
+"""Method and input, or reward and maze: runs that take about as long as each other."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ OnStatus = Callable[[Status], None]
 
 def group_of(run: Run) -> Group:
     """The group of runs that take about as long as this one."""
-    return run.method, run.input
+    return (run.method, run.input) if run.reward is None else (run.reward, run.environment)
 
 
 def execute_grid(

@@ -26,6 +26,8 @@ class Study:
     draw: Callable[[list[Row], Preset], Figure]
     describe: Callable[[list[Row], Preset], list[str]]
     """The tables as lines of Markdown."""
+    note: str = ""
+    """How to read the numbers, for a figure that has runs."""
 
 
 def nothing_to_run(preset: Preset, seeds: int) -> list[Run]:

@@ -30,6 +30,8 @@ class Maze:
 
     name: str
     lines: tuple[str, ...]
+    unreachable: frozenset[tuple[int, int]] = frozenset()
+    """Cells that were floor, and became wall because nothing leads there."""
 
     @cached_property
     def floor(self) -> np.ndarray:
@@ -85,7 +87,7 @@ def parse_maze(text: str, *, name: str) -> Maze:
         "".join("#" if mark == "." and (r, c) not in kept else mark for c, mark in enumerate(line))
         for r, line in enumerate(lines)
     )
-    return Maze(name, walled)
+    return Maze(name, walled, frozenset(unreachable))
 
 
 def _check_marks(lines: list[str], name: str) -> None:

@@ -1,35 +1,15 @@
-"""Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
+"""Drawings of a learned representation."""
 
-import io
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lapwing.envs.gridworld import AGENT, GridWorld
-from lapwing.storage import make_folder, write_bytes
+from lapwing.plots.maps import draw_map
 
-LEARNED, EXACT, WALL = "#1f77b4", "#d95f02", "#3a3f4b"
-matplotlib.rcParams["svg.hashsalt"] = "lapwing"
-
-
-def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write `path`.png and `path`.svg."""
-    make_folder(path.parent)
-    png, svg = io.BytesIO(), io.BytesIO()
-    figure.savefig(png, format="png", dpi=110)
-    figure.set_layout_engine("none")  # the first drawing has laid it out
-    figure.savefig(svg, format="svg", metadata={"Date": None})
-    written = [path.with_suffix(".png"), path.with_suffix(".svg")]
-    for target, buffer in zip(written, (png, svg), strict=True):
-        write_bytes(target, buffer.getvalue())
-    return written
+LEARNED, EXACT = "#1f77b4", "#d95f02"
 
 
 def draw_eigenfunctions(
@@ -46,7 +26,7 @@ def draw_eigenfunctions(
     for index in range(1, shown + 1):
         values = functions[:, index]
         limit = np.abs(values).max() or 1.0
-        _draw_map(axes[index - 1], world, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        draw_map(axes[index - 1], world, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
         axes[index - 1].set_title(f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}", fontsize=9)
     return figure
 
@@ -81,7 +61,7 @@ def draw_distances(world: GridWorld, distances: dict[str, np.ndarray], goal_stat
     axes = np.ravel(figure.subplots(1, len(distances), squeeze=False))
     row, column = world.cells[goal_state]
     for axis, (title, values) in zip(axes, distances.items(), strict=True):
-        image = _draw_map(axis, world, values, cmap="viridis_r")
+        image = draw_map(axis, world, values, cmap="viridis_r")
         axis.plot(column, row, "*", color="red", ms=9)
         axis.set_title(title, fontsize=9)
         axis.set_axis_off()
@@ -120,61 +100,6 @@ def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray) -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Means over x, with the interval of each."""
-
-    x: list[float]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
-    style: str = "o-"
-    colour: str | None = None
-
-    @classmethod
-    def of(cls, cells: Mapping[Any, Any]) -> "Curve":
-        """From x to anything with `mean`, `low` and `high`."""
-        mean, low, high = (
-            [getattr(cell, name) for cell in cells.values()] for name in ("mean", "low", "high")
-        )
-        return cls([float(x) for x in cells], mean, low, high)
-
-    @classmethod
-    def dotted(cls, values: Mapping[Any, float]) -> "Curve":
-        """A line to compare with, without intervals."""
-        means = [float(value) for value in values.values()]
-        return cls([float(x) for x in values], means, means, means, ":", "black")
-
-
-def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y: str, least: float) -> Figure:
-    """Curves with shaded intervals, all axes logarithmic, one legend for all panels.
-
-    What lies below `least` is drawn at that height.
-    """
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.0 * columns, 3.3 * rows + 0.9), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey="row")
-    shown: dict[str, Any] = {}
-    labels = dict.fromkeys(label for curves in panels.values() for label in curves)
-    colours = {label: f"C{number}" for number, label in enumerate(labels)}
-    for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
-        for label, curve in curves.items():
-            colour = curve.colour or colours[label]
-            mean, low, high = (np.maximum(values, least) for values in (curve.mean, curve.low, curve.high))
-            (line,) = axis.plot(curve.x, mean, curve.style, ms=3.5, lw=1.4, color=colour)
-            axis.fill_between(curve.x, low, high, alpha=0.2, color=colour, lw=0)
-            shown.setdefault(label, line)
-        axis.set(xscale="log", yscale="log", title=title)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.2)
-    for axis in axes[-1]:
-        axis.set_xlabel(x)
-    for axis in axes[:, 0]:
-        axis.set_ylabel(y)
-    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
-    return figure
-
-
 def draw_observations(world: GridWorld, state: int) -> Figure:
     """A maze with the agent at `state`, and that state as index, position and image."""
     figure = Figure(figsize=(12, 3.3), layout="constrained")
@@ -195,11 +120,3 @@ def draw_observations(world: GridWorld, state: int) -> Figure:
     for axis in (index, position):
         axis.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def _draw_map(axis, world: GridWorld, values: np.ndarray, **options: Any):
-    grid = np.full(world.maze.floor.shape, np.nan)
-    grid[world.maze.floor] = values
-    axis.set_facecolor(WALL)
-    axis.imshow(np.zeros((*grid.shape, 3)) + to_rgb(WALL))
-    return axis.imshow(grid, **options)

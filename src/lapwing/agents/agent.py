@@ -1,0 +1,72 @@
+"""Agent: a trained Q with the policy that it gives, and its file."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lapwing import storage
+from lapwing._version import __version__
+from lapwing.encoders import Encoder, EncoderSpec, encoder_skeleton
+from lapwing.errors import CheckpointError, ConfigError
+from lapwing.representation import FORMAT, check_format, checked_batch, embed_batch, filled, named_arrays
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Agent:
+    """What `lapwing.train` returns and `lapwing.load_agent` reads."""
+
+    q: Encoder
+    spec: EncoderSpec
+    config: dict[str, Any] = field(default_factory=dict)
+    """Target, settings, and how it was made."""
+
+    def __repr__(self) -> str:
+        return f"Agent({self.config.get('target', '?')}: {self.spec.dim} actions, {self.spec.name} network)"
+
+    def values(self, observations) -> np.ndarray:
+        """Q(s, ·) of one observation or of a batch."""
+        array = np.asarray(observations)
+        single = array.shape == self.spec.shape
+        if not single and array.shape[1:] != self.spec.shape:
+            raise ConfigError(f"observations have shape {array.shape}; this agent takes {self.spec.shape}")
+        batch = checked_batch(array[None] if single else array, self.spec.shape, self.spec.n_states)
+        values = embed_batch(self.q, batch)
+        return values[0] if single else values
+
+    def act(self, observations) -> Any:
+        """The best action, or one for each of a batch."""
+        actions = self.values(observations).argmax(axis=-1)
+        return int(actions) if actions.ndim == 0 else actions
+
+    def save(self, path: str | Path) -> None:
+        """Write one .safetensors file, checked by SHA-256 when it is loaded."""
+        manifest = {
+            "format": FORMAT,
+            "version": __version__,
+            "kind": "agent",
+            "encoder": dataclasses.asdict(self.spec),
+            "config": self.config,
+        }
+        storage.write_tensors(Path(path), named_arrays(self.q, "q"), manifest)
+
+
+def load_agent(path: str | Path) -> Agent:
+    """Read what `Agent.save` wrote, or the agent in a run folder. Nothing in the file is executed."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "agent.safetensors"
+        if not path.is_file():
+            raise ConfigError(f"{path.parent} holds no trained agent; lapwing train makes one")
+    tensors, manifest = storage.read_tensors(path)
+    check_format(path, manifest)
+    if manifest.get("kind") != "agent":
+        raise CheckpointError(f"{path} holds a {manifest.get('kind', 'checkpoint')}, not an agent")
+    try:
+        spec = manifest["encoder"]
+        spec = EncoderSpec(**(spec | {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}))
+        return Agent(filled(encoder_skeleton(spec), tensors, "q", path), spec, dict(manifest["config"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} does not fit its own description ({error})") from error

@@ -1,0 +1,238 @@
+"""DQN on any Gymnasium environment with discrete actions: one update for each step of the environment.
+
+The losses are those of `agents.dqn`. Every episode begins with `reset(seed=…)` of its own, and the state is
+kept where episodes end: a resumed run comes to the same bits wherever the environment's seed decides all.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import PRNGKeyArray
+
+from lapwing.agents.dqn import (
+    Learner,
+    Training,
+    epsilon_greedy,
+    evaluation_steps,
+    init_learner,
+    moved_target,
+    not_finite,
+    q_spec,
+    q_values,
+    td_loss,
+    td_targets,
+    update,
+)
+from lapwing.agents.replay import Transitions, draw, empty_replay, store
+from lapwing.agents.settings import AgentSettings
+from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
+from lapwing.errors import ConfigError
+from lapwing.learning import Checkpoints, OnChunk
+from lapwing.representation import embed_batch
+from lapwing.timing import stopwatch
+
+EVALUATION_EPISODES = 10
+Reward = Callable[[Any, Any, Any], Any]
+_EVALUATION = 2**31
+"""Seeds of evaluation episodes are apart from those of training."""
+
+
+class EpisodicState(NamedTuple):
+    """All that is kept between episodes."""
+
+    learner: Learner
+    replay: Transitions
+    episode: np.ndarray
+    """How many episodes have begun."""
+    returns: np.ndarray
+    """The mean return at each evaluation so far."""
+
+
+def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
+    """The Q network for an environment's spaces; spaces that it cannot take are refused by name."""
+    seen, actions = env.observation_space, env.action_space
+    if not isinstance(actions, gymnasium.spaces.Discrete):
+        raise ConfigError(f"DQN needs a Discrete action space, and this one is {actions}")
+    n_actions = int(actions.n)
+    if isinstance(seen, gymnasium.spaces.Discrete):
+        return q_spec((), int(seen.n), n_actions, hidden)
+    if isinstance(seen, gymnasium.spaces.Box) and len(seen.shape) in (1, 3):
+        return q_spec(seen.shape, None, n_actions, hidden)
+    raise ConfigError(
+        f"DQN takes Discrete observations, vectors or images (height, width, channels), not {seen}; "
+        "wrap the environment in gymnasium.wrappers.FlattenObservation"
+    )
+
+
+def train_on_env(
+    make_env: Callable[[], gymnasium.Env],
+    settings: AgentSettings,
+    *,
+    reward: Reward | None = None,
+    checkpoints: Checkpoints | None = None,
+    on_chunk: OnChunk | None = None,
+) -> tuple[Training, EncoderSpec]:
+    """Train a DQN agent on an environment.
+
+    Args:
+        make_env: makes one; it is called twice, for training and for evaluation.
+        settings: of the agent; those of mazes do not matter here.
+        reward: r(s, s', terminated), for instance a `GoalReward`, in place of the environment's own.
+            Evaluation always counts the environment's own.
+        checkpoints: where to keep the state between episodes, and to go on from.
+        on_chunk: called after each evaluation with (step, last step, metrics).
+    """
+    env, judge = make_env(), make_env()
+    try:
+        with stopwatch() as watch:
+            training, spec = _train(env, judge, settings, reward, checkpoints, on_chunk)
+        return training._replace(compile_seconds=watch.compiling), spec
+    finally:
+        env.close()
+        judge.close()
+
+
+class _Player:
+    """An environment that is stepped through episodes, each begun with a seed of its own."""
+
+    def __init__(self, env: gymnasium.Env, seed: int, reward: Reward | None, begun: int = 0):
+        self.env, self.seed, self.reward, self.begun = env, seed, reward, begun
+        self.first_action = int(getattr(env.action_space, "start", 0))
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the next episode."""
+        seed = int(np.random.default_rng([self.seed, 2, self.begun]).integers(2**31))
+        self.observation, _ = self.env.reset(seed=seed)
+        self.begun += 1
+
+    def step(self, action: int) -> tuple[tuple[Any, ...], bool]:
+        """A transition as the replay holds it, and whether the episode is over."""
+        here = self.observation
+        there, reward, terminated, truncated, _ = self.env.step(self.first_action + action)
+        if self.reward is not None:
+            reward = self.reward(here, there, terminated)
+        self.observation = there
+        return (here, action, float(reward), there, terminated), bool(terminated or truncated)
+
+
+def _train(
+    env: gymnasium.Env,
+    judge: gymnasium.Env,
+    settings: AgentSettings,
+    reward: Reward | None,
+    checkpoints: Checkpoints | None,
+    on_chunk: OnChunk | None,
+) -> tuple[Training, EncoderSpec]:
+    spec, optimiser = space_spec(env, settings.hidden), optax.adam(settings.learning_rate)
+    state = _empty_state(env, spec, settings, optimiser)
+    restored = checkpoints.restore(state) if checkpoints else None
+    state, step, seconds = restored or (_with_random_steps(env, state, spec, settings, reward), 0, 0.0)
+    learner, replay = state.learner, Transitions(*map(np.array, state.replay))
+    returns = np.array(state.returns)
+    player = _Player(env, settings.seed, reward, int(state.episode))
+    learn = eqx.filter_jit(partial(_learn, optimiser, settings.gamma))
+    act = eqx.filter_jit(partial(_act, settings.epsilon))
+    key = jax.random.fold_in(jax.random.key(settings.seed), 3)
+    evaluations, first, began = evaluation_steps(settings), step, time.perf_counter()
+    while step < settings.steps:
+        generator = np.random.default_rng([settings.seed, 1, step])
+        learner, loss = learn(learner, draw(replay, settings.random_steps + step, settings.batch, generator))
+        action = act(learner.q, np.asarray(player.observation), jax.random.fold_in(key, step))
+        transition, over = player.step(int(action))
+        store(replay, settings.random_steps + step, *transition)
+        step += 1
+        if step % settings.target_every == 0:
+            learner = moved_target(learner, settings.target_rate)
+        elapsed = time.perf_counter() - began
+        if step in evaluations:
+            if not np.isfinite(loss):
+                raise not_finite(step)
+            value = mean_return(judge, learner.q, settings.seed)
+            returns[np.searchsorted(evaluations, step)] = value
+            row = {"step": step, "return": value, "loss": float(loss), "seconds": seconds + elapsed}
+            row |= {"steps_per_second": (step - first) / elapsed}
+            if checkpoints:
+                checkpoints.record(row)
+            if on_chunk:
+                on_chunk(step, settings.steps, row)
+        if over:
+            if checkpoints:
+                kept = EpisodicState(learner, replay, np.array(player.begun), returns)
+                checkpoints.keep(kept, step, seconds + elapsed, last=False)
+            player.begin()
+    seconds += time.perf_counter() - began
+    return Training(learner.q, evaluations, returns, seconds, 0.0), spec
+
+
+def _learn(optimiser: optax.GradientTransformation, gamma: float, learner: Learner, batch: Transitions):
+    next_values = jnp.max(q_values(learner.target, batch.next_observations), axis=1)
+    targets = td_targets(batch.rewards, next_values, batch.terminated, gamma)
+
+    def loss_of(q: Encoder):
+        return td_loss(q_values(q, batch.observations), batch.actions, targets), None
+
+    learner, loss, _ = update(learner, optimiser, loss_of)
+    return learner, loss
+
+
+def _act(epsilon: float, q: Encoder, observation, key: PRNGKeyArray):
+    return epsilon_greedy(embed(q, observation), epsilon, key=key)
+
+
+def mean_return(env: gymnasium.Env, q: Encoder, seed: int) -> float:
+    """The mean return of the greedy policy over ten episodes, always the same ones."""
+    player, total = _Player(env, seed, None, begun=_EVALUATION), 0.0
+    for _ in range(EVALUATION_EPISODES):
+        over = False
+        while not over:
+            values = embed_batch(q, np.asarray(player.observation)[None])
+            (_, _, reward, _, _), over = player.step(int(values[0].argmax()))
+            total += reward
+        player.begin()
+    return total / EVALUATION_EPISODES
+
+
+def _empty_state(
+    env: gymnasium.Env, spec: EncoderSpec, settings: AgentSettings, optimiser: optax.GradientTransformation
+) -> EpisodicState:
+    """A state of the right shapes, to be filled."""
+    dtype = np.int32 if spec.shape == () else np.uint8 if len(spec.shape) == 3 else np.float32
+    if len(spec.shape) == 3 and env.observation_space.dtype != np.uint8:
+        dtype = np.float32
+    replay = empty_replay(settings.random_steps + settings.steps, spec.shape, dtype)
+    q = _fitted(spec, replay.observations[:1], settings)
+    returns = np.full(len(evaluation_steps(settings)), np.nan)
+    return EpisodicState(init_learner(q, optimiser), replay, np.array(0), returns)
+
+
+def _with_random_steps(
+    env: gymnasium.Env,
+    state: EpisodicState,
+    spec: EncoderSpec,
+    settings: AgentSettings,
+    reward: Reward | None,
+) -> EpisodicState:
+    """An untrained agent, with a replay that holds the random steps."""
+    player, generator = _Player(env, settings.seed, reward), np.random.default_rng([settings.seed, 0])
+    for step in range(settings.random_steps):
+        transition, over = player.step(int(generator.integers(spec.dim)))
+        store(state.replay, step, *transition)
+        if over:
+            player.begin()
+    q = _fitted(spec, state.replay.observations[: settings.random_steps], settings)
+    learner = state.learner._replace(q=q, target=q)  # Adam's first state does not depend on Q
+    return state._replace(learner=learner, episode=np.array(player.begun))
+
+
+def _fitted(spec: EncoderSpec, observations: np.ndarray, settings: AgentSettings) -> Encoder:
+    key = jax.random.fold_in(jax.random.key(settings.seed), 0)
+    return fit_encoder(spec, observations, standardise=True, bandwidth=None, key=key)

@@ -1,0 +1,237 @@
+"""DQN over a maze: every step, update and target move in one compiled loop, the evaluation exact.
+
+What only depends on the state is a table: rewards, moves, and the values of the target network, which change
+only when it moves. The replay holds every step so far, as a state and an action. All that is random in step t
+comes from `fold_in(key, t)`, so the same seed gives the same bits after any interruption.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
+
+from lapwing.agents.dqn import (
+    Learner,
+    Training,
+    epsilon_greedy,
+    evaluation_steps,
+    init_learner,
+    moved_target,
+    not_finite,
+    q_spec,
+    q_values,
+    td_loss,
+    td_targets,
+    update,
+)
+from lapwing.agents.settings import AgentSettings
+from lapwing.encoders import Encoder, EncoderSpec, fit_encoder
+from lapwing.learning import Checkpoints, OnChunk
+from lapwing.tasks import GridTask
+from lapwing.timing import stopwatch
+
+
+class Tables(NamedTuple):
+    """The task as arrays."""
+
+    observations: Array
+    next_state: Int[Array, "states actions"]
+    rewards: Float[Array, "states actions"]
+
+
+class AgentState(NamedTuple):
+    """All that changes from step to step."""
+
+    learner: Learner
+    target_values: Float[Array, " states"]
+    """max_a Q(s, a) of the target network in every state."""
+    state: Int[Scalar, ""]
+    """Where the agent is."""
+    states: Int[Array, " capacity"]
+    """The replay: where each step began,"""
+    actions: Int[Array, " capacity"]
+    """and which way it went."""
+
+
+class Kept(NamedTuple):
+    """What a checkpoint holds."""
+
+    state: AgentState
+    returns: np.ndarray
+    """The mean return at each evaluation so far."""
+
+
+def train_on_maze(
+    task: GridTask,
+    rewards: np.ndarray,
+    settings: AgentSettings,
+    *,
+    checkpoints: Checkpoints | None = None,
+    on_chunk: OnChunk | None = None,
+) -> tuple[Training, EncoderSpec]:
+    """Train a DQN agent.
+
+    Args:
+        task: the maze and its goal.
+        rewards: of each action in each state, as `GridTask.rewards` gives them.
+        settings: of the agent.
+        checkpoints: where to keep the state between evaluations, and to go on from.
+        on_chunk: called after each evaluation with (step, last step, metrics).
+    """
+    tables = Tables(
+        jnp.asarray(task.world.observations(settings.observation)),
+        jnp.asarray(task.world.next_state),
+        jnp.asarray(rewards, jnp.float32),
+    )
+    optimiser = optax.adam(settings.learning_rate)
+    states, *shape = tables.observations.shape
+    spec = q_spec(tuple(shape), states, task.world.n_actions, settings.hidden)
+    state = _first_state(tables, spec, optimiser, settings)
+    evaluations = evaluation_steps(settings)
+    kept = Kept(state, np.full(len(evaluations), np.nan))
+    restored = checkpoints.restore(kept) if checkpoints else None
+    (state, returns), step, seconds = restored or (kept, 0, 0.0)
+    with stopwatch() as watch:
+        run_chunk = _compiled_chunk(tables, optimiser, settings, state)
+        table_of = eqx.filter_jit(q_values)
+        q_table = np.asarray(table_of(state.learner.q, tables.observations))
+    for number in range(int(np.searchsorted(evaluations, step, side="right")), len(evaluations)):
+        end, began = int(evaluations[number]), time.perf_counter()
+        state, loss = jax.block_until_ready(run_chunk(state, step, end))
+        q_table = np.asarray(table_of(state.learner.q, tables.observations))
+        elapsed = time.perf_counter() - began
+        seconds += elapsed
+        if not (np.isfinite(loss) and np.isfinite(q_table).all()):
+            raise not_finite(end)
+        returns[number] = value = task.mean_return(q_table.argmax(axis=1))
+        row = {"step": end, "return": value, "loss": float(loss) / (end - step)}
+        row |= {"steps_per_second": (end - step) / elapsed, "seconds": seconds}
+        step = end
+        if checkpoints:
+            checkpoints.record(row)
+            checkpoints.keep(Kept(state, returns), step, seconds, last=step == settings.steps)
+        if on_chunk:
+            on_chunk(step, settings.steps, row)
+    return Training(state.learner.q, evaluations, returns, seconds, watch.compiling), spec
+
+
+def _first_state(
+    tables: Tables,
+    spec: EncoderSpec,
+    optimiser: optax.GradientTransformation,
+    settings: AgentSettings,
+) -> AgentState:
+    """An untrained agent, with a replay that holds the random steps."""
+    key = jax.random.key(settings.seed)
+    # Positions lie in [-1, 1] and stay as they are, as in the paper; images are freed of the mean image.
+    q = fit_encoder(
+        spec,
+        np.asarray(tables.observations),
+        standardise=spec.name == "conv",
+        bandwidth=None,
+        key=jax.random.fold_in(key, 0),
+    )
+    states, actions = _random_steps(tables, settings, jax.random.fold_in(key, 1))
+    start = jax.random.randint(jax.random.fold_in(key, 2), (), 0, len(tables.observations))
+    return AgentState(
+        init_learner(q, optimiser),
+        jnp.max(q_values(q, tables.observations), axis=1),
+        start,
+        jnp.pad(states, (0, settings.steps)),
+        jnp.pad(actions, (0, settings.steps)),
+    )
+
+
+def _random_steps(
+    tables: Tables, settings: AgentSettings, key: PRNGKeyArray
+) -> tuple[Int[Array, " steps"], Int[Array, " steps"]]:
+    """States and actions of the random policy, in episodes from uniform starts."""
+    n_states, n_actions = tables.next_state.shape
+    episodes = -(-settings.random_steps // settings.episode_length)
+    start_key, action_key = jax.random.split(key)
+    start = jax.random.randint(start_key, (episodes,), 0, n_states)
+    actions = jax.random.randint(action_key, (settings.episode_length, episodes), 0, n_actions)
+    _, states = jax.lax.scan(lambda s, a: (tables.next_state[s, a], s), start, actions)
+    return states.T.ravel()[: settings.random_steps], actions.T.ravel()[: settings.random_steps]
+
+
+def _agent_step(tables: Tables, optimiser, settings: AgentSettings, key, step, agent: AgentState):
+    """One update from the replay, one ε-greedy step, and now and then a move of the target network."""
+    n_states, _ = tables.next_state.shape
+    batch_key, act_key, start_key = jax.random.split(jax.random.fold_in(key, step), 3)
+    filled = settings.random_steps + step
+    places = jax.random.randint(batch_key, (settings.batch,), 0, filled)
+    states, actions = agent.states[places], agent.actions[places]
+    next_values = agent.target_values[tables.next_state[states, actions]]
+    never = jnp.zeros(settings.batch, bool)
+    targets = td_targets(tables.rewards[states, actions], next_values, never, settings.gamma)
+
+    def loss_of(q: Encoder):
+        values = _values_at(q, tables.observations, jnp.append(states, agent.state))
+        return td_loss(values[:-1], actions, targets), values[-1]
+
+    learner, loss, here = update(agent.learner, optimiser, loss_of)
+    action = epsilon_greedy(here, settings.epsilon, key=act_key)
+    at_limit = (step + 1) % settings.episode_length == 0
+    anywhere = jax.random.randint(start_key, (), 0, n_states)
+    learner, target_values = jax.lax.cond(
+        (step + 1) % settings.target_every == 0,
+        partial(_move_target, tables, settings.target_rate),
+        lambda learner, values: (learner, values),
+        learner,
+        agent.target_values,
+    )
+    return agent._replace(
+        learner=learner,
+        target_values=target_values,
+        state=jnp.where(at_limit, anywhere, tables.next_state[agent.state, action]),
+        states=agent.states.at[filled].set(agent.state),
+        actions=agent.actions.at[filled].set(action),
+    ), loss
+
+
+def _values_at(
+    q: Encoder, observations: Array, states: Int[Array, " batch"]
+) -> Float[Array, "batch actions"]:
+    """Q in these states; a table of no more states than that is computed whole, and gathered from."""
+    if len(observations) <= len(states):
+        return q_values(q, observations)[states]
+    return q_values(q, observations[states])
+
+
+def _move_target(tables: Tables, rate: float, learner: Learner, values):
+    learner = moved_target(learner, rate)
+    return learner, jnp.max(q_values(learner.target, tables.observations), axis=1)
+
+
+def _compiled_chunk(
+    tables: Tables, optimiser: optax.GradientTransformation, settings: AgentSettings, state: AgentState
+) -> Callable[[AgentState, int, int], tuple[AgentState, Any]]:
+    """`run(state, begin, end) -> (state, sum of the losses)`."""
+    key = jax.random.fold_in(jax.random.key(settings.seed), 3)
+    _, static = eqx.partition(state, eqx.is_array)
+
+    def one_step(tables, step, carry):
+        arrays, total = carry
+        agent, loss = _agent_step(tables, optimiser, settings, key, step, eqx.combine(arrays, static))
+        return eqx.filter(agent, eqx.is_array), total + loss
+
+    def run(tables, arrays, begin, end):
+        return jax.lax.fori_loop(begin, end, partial(one_step, tables), (arrays, jnp.zeros(())))
+
+    arrays = eqx.filter(state, eqx.is_array)
+    compiled = jax.jit(run).lower(tables, arrays, jnp.int32(0), jnp.int32(0)).compile()
+
+    def run_chunk(state: AgentState, begin: int, end: int) -> tuple[AgentState, Any]:
+        arrays = eqx.filter(state, eqx.is_array)
+        arrays, total = compiled(tables, arrays, jnp.int32(begin), jnp.int32(end))
+        return eqx.combine(arrays, static), total
+
+    return run_chunk

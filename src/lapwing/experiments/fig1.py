@@ -1,0 +1,110 @@
+"""Figure 1: two shaped rewards in TwoRoom, by distance in (x, y) and in the Laplacian embedding."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from lapwing.audit import Audit, audit
+from lapwing.experiments.grid import Measure, Measured, Row, Run, recipe
+from lapwing.experiments.learning_speed import task_of
+from lapwing.experiments.shaping import AUDITED, phi_recipe
+from lapwing.experiments.study import Preset, Study
+from lapwing.experiments.tables import interval, markdown_table, select
+from lapwing.plots import draw_goal_maps
+from lapwing.settings import PRESETS, LearnSettings
+from lapwing.tasks import embedded_states
+from lapwing.timing import stopwatch
+from lapwing.workflow import OnProgress
+from lapwing.workflow import run as learn_into
+
+MAZE = "TwoRoom"
+_TITLES = {"l2": "l2: distance in (x, y)", "laplacian": "distance in the Laplacian embedding"}
+_GAMMA = 0.98
+
+
+def runs(preset: Preset, seeds: int) -> list[Run]:
+    """The two rewards; the picture is of one seed, the table of all."""
+    paper = PRESETS["paper-shaping"]
+    plain = Run("fig1", MAZE, "reward", "position", 0, 0, None, None, 0, preset, recipe(), "l2")
+    return [plain] + [
+        Run(
+            "fig1",
+            MAZE,
+            "reward",
+            "position",
+            n=paper.transitions,
+            d=20,
+            beta=paper.beta,
+            lam=paper.lam,
+            seed=seed,
+            preset=preset,
+            recipe=recipe(seed=seed, **phi_recipe(preset, 5.0)),
+            reward="laplacian",
+        )
+        for seed in range(seeds)
+    ]
+
+
+def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
+    """Learn φ if it is asked for; keep the reward of every state, and its audit."""
+    task = task_of(MAZE)
+    with stopwatch() as watch:
+        embedded = None
+        if run.reward == "laplacian":
+            settings, begun = LearnSettings.from_keywords(run.settings), (folder / "config.json").is_file()
+            phi = learn_into(MAZE, settings, folder, resume=begun, on_progress=on_progress).representation
+            embedded = embedded_states(task.world, "position", phi, "soft")
+    form = "l2" if run.reward == "l2" else "laplacian"
+    found = audit(task, form, task.distances(embedded), gamma=_GAMMA)
+    return Measured(_measures(found), watch.working)
+
+
+def _measures(found: Audit) -> list[Measure]:
+    numbers = found.as_json()
+    measures = [Measure(name, float(numbers[name])) for name in AUDITED if numbers[name] is not None]
+    measures += [Measure("reward", float(value), state) for state, value in enumerate(found.landing)]
+    return measures + [Measure("optimum", 1.0, int(state)) for state in found.optima]
+
+
+def draw(rows: list[Row], preset: Preset) -> Figure:
+    """The two rewards of seed 0 over the maze."""
+    maps = {}
+    for reward, title in _TITLES.items():
+        cell = sorted(select(rows, reward=reward, seed=0, metric="reward"), key=lambda row: row["step"])
+        optima = select(rows, reward=reward, seed=0, metric="optimum")
+        if cell:
+            values = np.array([row["value"] for row in cell])
+            maps[title] = (task_of(MAZE), values, np.array([row["step"] for row in optima], int))
+    return draw_goal_maps(maps or {"nothing yet": _nothing()}, label="reward")
+
+
+def _nothing() -> tuple:
+    task = task_of(MAZE)
+    return task, np.zeros(task.world.n_states), np.zeros(0, int)
+
+
+def describe(rows: list[Row], preset: Preset) -> list[str]:
+    """The audit of both."""
+    header = ["reward", *(name.replace("_", " ") for name in AUDITED)]
+    cells = [
+        [title, *(interval(rows, reward=reward, metric=name) for name in AUDITED)]
+        for reward, title in _TITLES.items()
+    ]
+    return [
+        "The picture is of seed 0; crosses stand where every move looks worse. Without a mix: the reward is "
+        "minus the distance.",
+        "",
+        *markdown_table(header, cells),
+    ]
+
+
+STUDY = Study(
+    "fig1",
+    "Shaped rewards in TwoRoom",
+    runs,
+    execute,
+    draw,
+    describe,
+    "lookahead is how many steps an agent must look ahead to come within 2 of the optimum",
+)

@@ -1,0 +1,41 @@
+"""Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
+
+from lapwing.plots.curves import Curve, draw_panels
+from lapwing.plots.files import save_animation, save_figure
+from lapwing.plots.representations import (
+    draw_distances,
+    draw_eigenfunctions,
+    draw_learning,
+    draw_observations,
+    draw_scatter,
+    draw_spectrum,
+)
+from lapwing.plots.shaping import (
+    ShapingPanel,
+    draw_audits,
+    draw_goal_maps,
+    draw_policy,
+    draw_returns,
+    draw_shaping,
+    policy_frames,
+)
+
+__all__ = [
+    "Curve",
+    "ShapingPanel",
+    "draw_audits",
+    "draw_distances",
+    "draw_eigenfunctions",
+    "draw_goal_maps",
+    "draw_learning",
+    "draw_observations",
+    "draw_panels",
+    "draw_policy",
+    "draw_returns",
+    "draw_scatter",
+    "draw_shaping",
+    "draw_spectrum",
+    "policy_frames",
+    "save_animation",
+    "save_figure",
+]

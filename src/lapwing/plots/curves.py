@@ -1,0 +1,63 @@
+"""Curves with intervals, in panels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Means over x, with the interval of each."""
+
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    style: str = "o-"
+    colour: str | None = None
+
+    @classmethod
+    def of(cls, cells: Mapping[Any, Any]) -> "Curve":
+        """From x to anything with `mean`, `low` and `high`."""
+        mean, low, high = (
+            [getattr(cell, name) for cell in cells.values()] for name in ("mean", "low", "high")
+        )
+        return cls([float(x) for x in cells], mean, low, high)
+
+    @classmethod
+    def dotted(cls, values: Mapping[Any, float]) -> "Curve":
+        """A line to compare with, without intervals."""
+        means = [float(value) for value in values.values()]
+        return cls([float(x) for x in values], means, means, means, ":", "black")
+
+
+def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y: str, least: float) -> Figure:
+    """Curves with shaded intervals, all axes logarithmic, one legend for all panels.
+
+    What lies below `least` is drawn at that height.
+    """
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.0 * columns, 3.3 * rows + 0.9), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey="row")
+    shown: dict[str, Any] = {}
+    labels = dict.fromkeys(label for curves in panels.values() for label in curves)
+    colours = {label: f"C{number}" for number, label in enumerate(labels)}
+    for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
+        for label, curve in curves.items():
+            colour = curve.colour or colours[label]
+            mean, low, high = (np.maximum(values, least) for values in (curve.mean, curve.low, curve.high))
+            (line,) = axis.plot(curve.x, mean, curve.style, ms=3.5, lw=1.4, color=colour)
+            axis.fill_between(curve.x, low, high, alpha=0.2, color=colour, lw=0)
+            shown.setdefault(label, line)
+        axis.set(xscale="log", yscale="log", title=title)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.2)
+    for axis in axes[-1]:
+        axis.set_xlabel(x)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(y)
+    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
+    return figure

@@ -1,0 +1,283 @@
+"""From a target and a reward to a trained, evaluated and saved agent: `lapwing train`, `lapwing.train`."""
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from lapwing._version import __version__
+from lapwing.agents.agent import Agent, load_agent
+from lapwing.agents.dqn import Training
+from lapwing.agents.episodic import train_on_env
+from lapwing.agents.finite import train_on_maze
+from lapwing.agents.settings import AgentSettings
+from lapwing.audit import WITHIN, Audit, audit
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import ConfigError, nearest
+from lapwing.mazes import BUILT_IN, Maze
+from lapwing.representation import Representation, load_representation
+from lapwing.rewards import SHAPED_BY_PHI, ToGoal
+from lapwing.runs import RunFolder
+from lapwing.settings import PRESETS, Filter, LearnSettings
+from lapwing.targets import GymEnv, Source, describe, make_env, open_target, read_source, recall
+from lapwing.tasks import GridTask, default_scale, embedded_states, grid_task
+from lapwing.workflow import OnProgress, learn_target, load, run
+
+Phi = str | Path | Representation
+RECIPES = {
+    "default": LearnSettings(transitions=PRESETS["paper-shaping"].transitions),
+    "paper": PRESETS["paper-shaping"],
+}
+"""How φ is learned where none is given: lapwing's way, and the paper's, from as much data."""
+
+
+class ShapedTask(NamedTuple):
+    """A goal in a maze with the reward that leads to it."""
+
+    task: GridTask
+    to: ToGoal
+    rewards: np.ndarray
+    audit: Audit
+
+
+class AgentOutcome(NamedTuple):
+    """What a run gives: the agent, its measures, and the task if it was a maze."""
+
+    agent: Agent
+    result: dict[str, Any]
+    shaped: ShapedTask | None
+
+
+def train(
+    target: str | Path | Maze | GymEnv,
+    *,
+    representation: Phi | None = None,
+    preset: Literal["default", "paper"] = "default",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    on_progress: OnProgress | None = None,
+    **settings: Any,
+) -> Agent:
+    """Train a DQN agent to reach a goal.
+
+    Args:
+        target: a maze (`"HardMaze"`, a text file), or `"gym:ENV_ID"` with discrete actions.
+        representation: φ for a shaped reward: a `Representation`, its file, or a run of `lapwing learn`; None
+            learns one first if the reward needs it.
+        preset: how it is then learned: lapwing's way, or the paper's.
+        out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
+        overwrite: replace the run in `out`.
+        resume: go on with the run in `out`.
+        on_progress: called with (phase, done, all, metrics); `lapwing.progress_bar()` gives one that draws.
+        **settings: any field of `AgentSettings`, for instance `reward="mix"` or `steps=5_000`.
+
+    Example:
+        >>> import lapwing
+        >>> agent = lapwing.train("TwoRoom", reward="l2", random_steps=100, steps=20, hidden=(8,))
+        >>> agent.act(np.zeros(2)) in range(4)
+        True
+    """
+    if preset not in RECIPES:
+        raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), RECIPES)}")
+    known = [field.name for field in dataclasses.fields(AgentSettings)]
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
+    if out is None and (overwrite or resume):
+        raise ConfigError("overwrite and resume go with out; name a run folder")
+    return train_agent(
+        target,
+        AgentSettings(**settings),
+        None if out is None else Path(out),
+        representation=representation,
+        recipe=RECIPES[preset],
+        overwrite=overwrite,
+        resume=resume,
+        on_progress=on_progress,
+    ).agent
+
+
+def train_agent(
+    target: str | Path | Maze | GymEnv,
+    settings: AgentSettings,
+    out: Path | None,
+    *,
+    representation: Phi | None = None,
+    recipe: LearnSettings = RECIPES["default"],
+    overwrite: bool = False,
+    resume: bool = False,
+    on_progress: OnProgress | None = None,
+) -> AgentOutcome:
+    """The work of `train`, with every result; `recipe` says how φ is learned if none is given."""
+    source = read_source(target)
+    if not isinstance(source, Maze | GymEnv):
+        raise ConfigError(f"an agent acts in {', '.join(BUILT_IN)}, a maze .txt or gym:ENV_ID, not in data")
+    if isinstance(source, Maze):
+        settings = dataclasses.replace(settings, reward=settings.reward or "potential")
+    phi = _phi(source, settings, representation, recipe)
+    task = _task(source, settings)
+    # What can be refused is refused before anything is written.
+    shaped = None if isinstance(phi, LearnSettings) or task is None else shaped_task(task, settings, phi)
+    work = partial(_train, source, settings, phi, task, shaped, on_progress)
+    if out is None:
+        return work(None)
+    folder, config = RunFolder(out), _config(source, settings, phi)
+    with folder.opened(config, overwrite=overwrite, resume=resume) as goes_on:
+        if not goes_on:
+            folder.begin(config)
+        outcome = work(folder)
+        outcome = outcome._replace(result=outcome.result | {"run": str(out)})
+        outcome.agent.save(folder.agent)
+        folder.finish(outcome.result)
+    return outcome
+
+
+def reopen_agent(out: Path) -> AgentOutcome:
+    """A finished run of `lapwing train`: its agent, measures and task."""
+    folder = RunFolder(out)
+    config = folder.config()
+    if not folder.finished:
+        raise ConfigError(f"{out} holds an unfinished run; go on with lapwing train … --resume")
+    settings = AgentSettings.from_json(config["settings"])
+    task = _task(recall(config["target"], folder.experience), settings)
+    phi = load_representation(folder.representation) if config["phi"] else None
+    shaped = None if task is None else shaped_task(task, settings, phi)
+    return AgentOutcome(load_agent(folder.agent), folder.result(), shaped)
+
+
+def shaped_task(task: GridTask, settings: AgentSettings, representation: Representation | None) -> ShapedTask:
+    """The rewards that the settings ask for, with their audit."""
+    form, embedded, scale = settings.reward, None, 1.0
+    assert form is not None
+    if representation is not None and form in SHAPED_BY_PHI:
+        filter = chosen_filter(settings.filter, representation)
+        embedded = embedded_states(task.world, settings.observation, representation, filter)
+        scale = settings.scale or default_scale(task, form, filter, embedded)
+    to = task.distances(embedded, scale)
+    rewards = task.rewards(form, to, settings.gamma)
+    return ShapedTask(task, to, rewards, audit(task, form, to, gamma=settings.gamma))
+
+
+def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
+    """`commute`, whose distance follows true steps best, where the eigenfunctions are told apart."""
+    if filter is not None:
+        return filter
+    return "commute" if representation.rotated and representation.dim > 1 else "soft"
+
+
+def steps_to_optimum(evaluated_at: np.ndarray, returns: np.ndarray, optimum: float) -> int | None:
+    """After how many steps the return first came within 2 of the optimum; None: it never did.
+
+    Example:
+        >>> steps_to_optimum(np.array([500, 1000, 1500]), np.array([-40.0, -20.5, -19.0]), -19.0)
+        1000
+    """
+    good = returns >= optimum - WITHIN
+    return int(evaluated_at[np.argmax(good)]) if good.any() else None
+
+
+def _task(source: Source, settings: AgentSettings) -> GridTask | None:
+    if not isinstance(source, Maze):
+        return None
+    return grid_task(GridWorld(source, settings.stay), settings.goal_cell, settings.episode_length)
+
+
+def _phi(
+    source: Maze | GymEnv, settings: AgentSettings, representation: Phi | None, recipe: LearnSettings
+) -> Representation | LearnSettings | None:
+    """φ as it is given, or how to learn it seeing what the agent sees, or None if it is not needed."""
+    if isinstance(source, GymEnv):
+        _refuse_what_is_for_mazes(settings, representation)
+        return None
+    if settings.reward not in SHAPED_BY_PHI:
+        if representation is not None:
+            raise ConfigError(
+                f"reward {settings.reward!r} uses no representation; leave --representation out"
+            )
+        return None
+    if representation is not None:
+        return representation if isinstance(representation, Representation) else load(representation)
+    shared = {name: getattr(settings, name) for name in ("observation", "stay", "episode_length", "seed")}
+    return dataclasses.replace(recipe, **shared)
+
+
+def _refuse_what_is_for_mazes(settings: AgentSettings, representation: Phi | None) -> None:
+    """An option that would do nothing is a misunderstanding."""
+    if representation is not None:
+        raise ConfigError("representation goes with mazes; in Python, agents.episodic takes a GoalReward")
+    for name in ("reward", "filter", "scale", "goal", "observation", "stay", "episode_length"):
+        value = getattr(settings, name)
+        if value != getattr(AgentSettings(), name):
+            raise ConfigError(
+                f"{name}={value!r} goes with mazes, and this target is an environment; leave it out"
+            )
+
+
+def _config(
+    source: Maze | GymEnv, settings: AgentSettings, phi: Representation | LearnSettings | None
+) -> dict[str, Any]:
+    given = {"sha256": phi.sha256()} if isinstance(phi, Representation) else phi and phi.as_json()
+    return {"kind": "agent", "target": describe(source), "settings": settings.as_json(), "phi": given}
+
+
+def _train(
+    source: Maze | GymEnv,
+    settings: AgentSettings,
+    phi: Representation | LearnSettings | None,
+    task: GridTask | None,
+    shaped: ShapedTask | None,
+    on_progress: OnProgress | None,
+    folder: RunFolder | None,
+) -> AgentOutcome:
+    on_chunk = on_progress and (lambda *chunk: on_progress("training", *chunk))
+    if task is None:
+        assert isinstance(source, GymEnv)
+        make = partial(make_env, source.env_id)
+        training, spec = train_on_env(make, settings, checkpoints=folder, on_chunk=on_chunk)
+        measures: dict[str, Any] = {"target": source.env_id}
+    else:
+        assert isinstance(source, Maze)
+        if isinstance(phi, LearnSettings):
+            phi = _learned(source, phi, folder, on_progress)
+        if phi is not None and folder is not None:
+            phi.save(folder.representation)
+        shaped = shaped or shaped_task(task, settings, phi)
+        training, spec = train_on_maze(task, shaped.rewards, settings, checkpoints=folder, on_chunk=on_chunk)
+        measures = _maze_measures(shaped, training)
+    result = measures | {
+        "reward": settings.reward,
+        "return": float(training.returns[-1]),
+        "evaluated_at": training.evaluated_at.tolist(),
+        "returns": training.returns.tolist(),
+        "train_seconds": training.seconds,
+        "compile_seconds": training.compile_seconds,
+        "settings": settings.as_json(),
+        "version": __version__,
+    }
+    config = {"target": measures["target"], "settings": settings.as_json()}
+    return AgentOutcome(Agent(training.q, spec, config), result, shaped)
+
+
+def _learned(
+    maze: Maze, recipe: LearnSettings, folder: RunFolder | None, on_progress: OnProgress | None
+) -> Representation:
+    """φ learned for this agent; in a run folder, as a run of its own that can be gone on with."""
+    if folder is None:
+        return learn_target(open_target(maze, recipe), recipe, on_progress=on_progress)[0]
+    inner = folder.path / "representation"
+    begun = (inner / "config.json").is_file()
+    return run(maze, recipe, inner, resume=begun, on_progress=on_progress).representation
+
+
+def _maze_measures(shaped: ShapedTask, training: Training) -> dict[str, Any]:
+    task = shaped.task
+    return {
+        "target": task.world.maze.name,
+        "goal": list(task.goal_cell),
+        "optimal_return": task.optimal_return,
+        "steps_to_optimum": steps_to_optimum(training.evaluated_at, training.returns, task.optimal_return),
+        "audit": shaped.audit.as_json(),
+    }

@@ -1,0 +1,71 @@
+"""Checks that settings share; the command line's parser accepts nan, inf and negative numbers."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import tyro
+
+from lapwing.errors import ConfigError, nearest
+
+_NUMBER: Any = numbers.Real
+
+
+def checked(
+    name: str,
+    value: Any,
+    *,
+    whole: bool = False,
+    least: int | float | None = None,
+    above: int | float | None = None,
+    below: int | float | None = None,
+    most: int | float | None = None,
+) -> Any:
+    """The value as a Python number, which JSON can hold; 1e6 and NumPy's numbers are welcome."""
+    if value is None:
+        return None
+    bounds = [
+        f"{words} {bound:,}"
+        for words, bound in (("at least", least), ("above", above), ("below", below), ("at most", most))
+        if bound is not None
+    ]
+    right_type: bool = isinstance(value, _NUMBER) and not isinstance(value, bool)
+    right_type = right_type and math.isfinite(value) and (not whole or value == int(value))
+    if (
+        not right_type
+        or (least is not None and value < least)
+        or (above is not None and value <= above)
+        or (below is not None and value >= below)
+        or (most is not None and value > most)
+    ):
+        wanted = "a whole number" if whole else "a number"
+        raise ConfigError(f"{name} must be {wanted} {' and '.join(bounds)}, not {value!r}")
+    return int(value) if whole else float(value)
+
+
+def checked_hidden(value: Any) -> tuple[int, ...]:
+    """The widths of hidden layers."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ConfigError(f"hidden must be a list of widths such as (256, 256), not {value!r}")
+    return tuple(checked("hidden", width, whole=True, least=1) for width in value)
+
+
+def check_choice(name: str, value: Any, annotation: Any) -> None:
+    """Refuse a word that the annotation, a `Literal`, does not list."""
+    choices = [c for part in (annotation, *get_args(annotation)) for c in get_args(part)]
+    words = [choice for choice in choices if isinstance(choice, str)]
+    if words and value is not None and value not in words:
+        raise ConfigError(
+            f"{name} must be one of {', '.join(words)}, not {value!r}; {nearest(str(value), words)}"
+        )
+
+
+def chosen_by_lapwing(what: str) -> Any:
+    """How `--help` names the default of a setting that is left to lapwing."""
+    return tyro.conf.arg(help_behavior_hint=lambda value: f"(default: {what if value == 'None' else value})")
+
+
+def check_field(settings: Any, name: str, **bounds: Any) -> None:
+    """Check one number of a frozen dataclass and keep it as a Python number."""
+    object.__setattr__(settings, name, checked(name, getattr(settings, name), **bounds))
