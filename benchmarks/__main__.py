@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [four_room speed mazes startup] [--write]`."""
+"""Run the benchmarks: `python -m benchmarks [four_room speed mazes startup agents] [--write]`."""
 
 import os
 import sys
@@ -19,8 +19,12 @@ from benchmarks.rows import Row
 from lapwing import __version__
 from lapwing.errors import LapwingWarning
 
-PARTS = ("four_room", "speed", "mazes", "startup")
-WRITTEN = Path("results") / "core.md"
+FILES = {
+    "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
+    "agents.md": ("Agents, measured", ("agents",)),
+}
+"""What --write puts where, if all the parts of a file were run."""
+PARTS = tuple(part for _, parts in FILES.values() for part in parts)
 
 
 def main(arguments: list[str]) -> None:
@@ -29,16 +33,18 @@ def main(arguments: list[str]) -> None:
     unknown = set(arguments) - {*PARTS, "--write"}
     if unknown:
         raise SystemExit(f"unknown part {sorted(unknown)[0]!r}; there are {', '.join(PARTS)}")
-    rows: list[Row] = []
+    measured: dict[str, list[Row]] = {}
     for part in [part for part in PARTS if part in arguments] or PARTS:
         began = time.perf_counter()
         with console.status(f"{part} …"):
-            rows += importlib.import_module(f"benchmarks.{part}").measure()
+            measured[part] = importlib.import_module(f"benchmarks.{part}").measure()
         console.print(f"{part}: {time.perf_counter() - began:.0f} s")
+    rows = [row for part in measured.values() for row in part]
     Console().print(_table(rows))
-    if "--write" in arguments:
-        WRITTEN.parent.mkdir(exist_ok=True)
-        WRITTEN.write_text(_markdown(rows))
+    for name, (title, parts) in FILES.items():
+        if "--write" in arguments and set(parts) <= measured.keys():
+            chosen = [row for part in parts for row in measured[part]]
+            (Path("results") / name).write_text(_markdown(title, parts, chosen))
     raise SystemExit(any(row.met is False for row in rows))
 
 
@@ -52,12 +58,13 @@ def _table(rows: list[Row]) -> Table:
     return table
 
 
-def _markdown(rows: list[Row]) -> str:
+def _markdown(title: str, parts: tuple[str, ...], rows: list[Row]) -> str:
+    command = f"make bench ARGS='{' '.join(parts)} --write'"
     lines = [
-        "# The core, measured",
+        f"# {title}",
         "",
         f"lapwing {__version__}, Python {platform.python_version()}, one core. "
-        "Made by `make bench ARGS=--write`; speeds are ratios within one run. "
+        f"Made by `{command}`; speeds are ratios within one run. "
         "The row on PyTorch is there where torch is installed.",
         "",
         "| claim | measured | wanted | note |",

@@ -30,15 +30,20 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         TextColumn("{task.fields[metrics]}"),
     )
-    with Progress(*columns, console=console or stderr_console()) as progress:
-        tasks = {}
+    progress, tasks = Progress(*columns, console=console or stderr_console()), {}
 
-        def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
-            if phase not in tasks:
-                tasks[phase] = progress.add_task(phase, total=total, metrics="")
-            progress.update(tasks[phase], completed=done, total=total, metrics=_brief(metrics))
+    def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
+        if not tasks:  # nothing is drawn, not even an empty line, for what is refused at once
+            progress.start()
+        if phase not in tasks:
+            tasks[phase] = progress.add_task(phase, total=total, metrics="")
+        progress.update(tasks[phase], completed=done, total=total, metrics=_brief(metrics))
 
+    try:
         yield show
+    finally:
+        if tasks:
+            progress.stop()
 
 
 def _brief(metrics: dict[str, float]) -> str:

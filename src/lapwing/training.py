@@ -10,7 +10,7 @@ import numpy as np
 from lapwing._version import __version__
 from lapwing.agents.agent import Agent, load_agent
 from lapwing.agents.dqn import Training
-from lapwing.agents.episodic import train_on_env
+from lapwing.agents.episodic import check_env, train_on_env
 from lapwing.agents.finite import train_on_maze
 from lapwing.agents.settings import AgentSettings
 from lapwing.audit import WITHIN, Audit, audit
@@ -191,6 +191,7 @@ def _phi(
     """φ as it is given, or how to learn it seeing what the agent sees, or None if it is not needed."""
     if isinstance(source, GymEnv):
         _refuse_what_is_for_mazes(settings, representation)
+        check_env(partial(make_env, source.env_id))
         return None
     if settings.reward not in SHAPED_BY_PHI:
         if representation is not None:
@@ -200,6 +201,11 @@ def _phi(
         return None
     if representation is not None:
         return representation if isinstance(representation, Representation) else load(representation)
+    if settings.filter not in (None, "soft") and not recipe.rotate:
+        raise ConfigError(
+            f"filter {settings.filter!r} needs single eigenfunctions, and the paper's preset gives none; "
+            "leave --filter or --preset out"
+        )
     shared = {name: getattr(settings, name) for name in ("observation", "stay", "episode_length", "seed")}
     return dataclasses.replace(recipe, **shared)
 

@@ -72,6 +72,15 @@ def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
     )
 
 
+def check_env(make_env: Callable[[], gymnasium.Env]) -> None:
+    """Refuse an environment that cannot be made or learned from."""
+    env = make_env()
+    try:
+        space_spec(env, hidden=())
+    finally:
+        env.close()
+
+
 def train_on_env(
     make_env: Callable[[], gymnasium.Env],
     settings: AgentSettings,
