@@ -4,6 +4,7 @@ Every form takes a `Step`: how far its two ends are from the goal, in the goal s
 They use nothing but arithmetic, so numbers, NumPy and JAX arrays all do. Norms are not squared.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
@@ -168,6 +169,42 @@ class GoalReward:
             at, goal = (states, self.goal.state) if whole else (z, self.goal.z)
             latent = self.scale * self.representation.distance(at, goal, self.filter)
         return ToGoal(raw, raw <= self.goal.radius, latent)
+
+    def in_steps(self, states: Any, next_states: Any) -> "GoalReward":
+        """The same reward with the distance in the embedding counted in steps, as `potential` wants it.
+
+        Args:
+            states: where some transitions begin.
+            next_states: where they end.
+
+        Example:
+            >>> import lapwing
+            >>> rep = lapwing.learn("TwoRoom", transitions=20_000, dim=5, steps=100, hidden=(32,))
+            >>> reward = GoalReward("potential", Goal(np.array([0.125, 0.875])), rep, "commute", gamma=0.98)
+            >>> path = np.linspace([-0.8, 0.0], [0.125, 0.875], 10)
+            >>> distance = reward.in_steps(path[:-1], path[1:]).distances(path).latent
+            >>> round(float(np.abs(np.diff(distance)).mean()), 3)
+            1.0
+        """
+        here, there = (self.distances(ends).latent for ends in (states, next_states))
+        return dataclasses.replace(self, scale=self.scale * one_step_scale(here, there))
+
+
+def one_step_scale(here: np.ndarray, there: np.ndarray) -> float:
+    """What makes the mean change of a distance 1 for a step that changes it at all, as it is for true steps.
+
+    Args:
+        here: distances to the goal where steps begin.
+        there: distances where they end.
+
+    Example:
+        >>> one_step_scale(np.array([0.5, 0.4, 0.4]), np.array([0.4, 0.5, 0.4]))
+        10.0
+    """
+    change = np.abs(np.asarray(there, np.float64) - np.asarray(here, np.float64))
+    if not change.any():
+        raise ConfigError("the distance to the goal is the same everywhere; no scale makes it steps")
+    return 1 / float(np.mean(change[change > 0]))
 
 
 def _norm(difference: Any) -> Any:

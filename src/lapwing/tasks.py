@@ -9,7 +9,7 @@ from lapwing.chain import multi_step_eigenvalues, true_chain
 from lapwing.envs.gridworld import GridWorld, Observation
 from lapwing.errors import ConfigError
 from lapwing.representation import Representation, mean_distance, spectral_weights
-from lapwing.rewards import FORMS, Step, ToGoal, check_form
+from lapwing.rewards import FORMS, Step, ToGoal, check_form, one_step_scale
 from lapwing.settings import Filter, RewardForm
 
 
@@ -87,16 +87,10 @@ class GridTask:
         return FORMS[form](Step(at_goal, to, False, gamma))
 
     def one_step_scale(self, embedded: np.ndarray) -> float:
-        """What makes the mean change of the distance to the goal 1 for a move, as it is for true steps."""
+        """What makes the distance to the goal change by 1 with a move, in the mean."""
         latent = self.distances(embedded).latent
-        next_state = self.world.next_state
-        moved = next_state != np.arange(len(latent))[:, None]
-        change = np.mean(np.abs(latent[next_state] - latent[:, None])[moved])
-        if not change > 0:
-            raise ConfigError(
-                "the embedding is the same in every state; its distance cannot be scaled to steps"
-            )
-        return 1 / float(change)
+        there = latent[self.world.next_state]
+        return one_step_scale(np.broadcast_to(latent[:, None], there.shape), there)
 
 
 def default_scale(task: GridTask, form: RewardForm, filter: Filter, embedded: np.ndarray) -> float:

@@ -204,7 +204,9 @@ def load(path: str | Path) -> Representation:
     if not path.is_dir():
         return load_representation(path)
     folder = RunFolder(path)
-    folder.config()
+    agents = folder.config().get("kind") == "agent"
+    if agents and folder.finished and not folder.representation.is_file():
+        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
     if not folder.representation.is_file():
         raise ConfigError(f"{path} holds an unfinished run; go on with lapwing learn … --resume")
     return load_representation(folder.representation)
