@@ -1,9 +1,11 @@
 """Mazes and their spectra, computed here from the text files alone, to hold lapwing's against."""
 
+from collections import deque
 from functools import cache
 from importlib import resources
 
 import numpy as np
+from hypothesis import strategies as st
 
 FILES = {
     "OneRoom": "one_room.txt",
@@ -11,13 +13,70 @@ FILES = {
     "HardMaze": "hard_maze.txt",
     "FourRoom": "four_room.txt",
 }
+STEPS = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
+"""Up, down, left, right, stay."""
+
+
+def text_of(name: str) -> str:
+    """The drawing of a built-in maze."""
+    return resources.files("lapwing.mazes").joinpath(FILES[name]).read_text("utf-8")
+
+
+def free_cells(text: str) -> list[tuple[int, int]]:
+    """The cells of a drawing that are no wall, in reading order."""
+    lines = text.split()
+    return [(r, c) for r, line in enumerate(lines) for c, mark in enumerate(line) if mark != "#"]
+
+
+def goal_of(text: str) -> int:
+    """Which free cell is marked G."""
+    return "".join(text.split()).replace("#", "").index("G")
+
+
+def moves(text: str, *, stay: bool = False) -> list[list[int]]:
+    """Where each action leads from each free cell of a drawing; into a wall is to stay."""
+    free = free_cells(text)
+    number = {cell: state for state, cell in enumerate(free)}
+    steps = STEPS if stay else STEPS[:4]
+    return [
+        [number.get((row + down, column + right), here) for down, right in steps]
+        for here, (row, column) in enumerate(free)
+    ]
+
+
+def fewest_moves(table: list[list[int]], goal: int) -> list[int]:
+    """From each state to the goal, breadth first; every move can be undone, so the way back is as long."""
+    fewest, frontier = {goal: 0}, deque([goal])
+    while frontier:
+        here = frontier.popleft()
+        for there in table[here]:
+            if there not in fewest:
+                fewest[there] = fewest[here] + 1
+                frontier.append(there)
+    return [fewest[state] for state in range(len(table))]
+
+
+@st.composite
+def small_mazes(draw, *, height: int = 4, width: int = 4) -> str:
+    """Drawings with one goal, of floor that is connected."""
+    height, width = draw(st.integers(1, height)), draw(st.integers(1, width))
+    every = [(row, column) for row in range(height) for column in range(width)]
+    goal = draw(st.sampled_from(every))
+    open_cells = {cell for cell in every if draw(st.sampled_from("..#")) == "."}
+    kept, frontier = {goal}, [goal]
+    while frontier:
+        row, column = frontier.pop()
+        near = {(row + down, column + right) for down, right in STEPS} & open_cells - kept
+        kept |= near
+        frontier += near
+    marks = dict.fromkeys(kept, ".") | {goal: "G"}
+    return "\n".join("".join(marks.get((r, c), "#") for c in range(width)) for r in range(height)) + "\n"
 
 
 @cache
 def cells(name: str) -> list[tuple[int, int]]:
     """The free cells in reading order."""
-    lines = resources.files("lapwing.mazes").joinpath(FILES[name]).read_text("utf-8").split()
-    return [(r, c) for r, line in enumerate(lines) for c, mark in enumerate(line) if mark != "#"]
+    return free_cells(text_of(name))
 
 
 @cache

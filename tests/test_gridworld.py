@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 import lapwing  # noqa: F401 (registers the environments)
 from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL, GridWorld, GridWorldEnv, random_walks
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.mazes import Maze, parse_maze, read_maze
 
 NAMES = ("OneRoom", "TwoRoom", "HardMaze", "FourRoom")
@@ -363,6 +363,23 @@ class TestEnv:
     def test_a_goal_in_a_wall_or_outside(self, cell, words):
         with pytest.raises(ConfigError, match=words):
             make("lapwing/HardMaze-v0", goal=cell)
+
+    def test_a_goal_or_a_start_that_cannot_be_reached(self):
+        """The drawing shows floor there, so it is not called a wall; the wall beside it is."""
+        with pytest.warns(LapwingWarning, match=r"cannot be reached from the rest: \(0,3\), \(1,3\)"):
+            maze = parse_maze("..#.\n..#.\n", name="mine")
+        sentence = (
+            "{} ({},{}) cannot be reached from the rest of mine; choose another cell, or open a way to it"
+        )
+        for row in (0, 1):
+            with pytest.raises(ConfigError) as caught:
+                GridWorldEnv(maze, goal=(row, 3))
+            assert str(caught.value) == sentence.format("goal", row, 3)
+            with pytest.raises(ConfigError) as caught:
+                GridWorldEnv(maze).reset(options={"cell": (row, 3)})
+            assert str(caught.value) == sentence.format("start", row, 3)
+        with pytest.raises(ConfigError, match=r"goal \(0,2\) is a wall of mine; choose a floor cell"):
+            GridWorldEnv(maze, goal=(0, 2))
 
     def test_reset_at_a_cell(self):
         env = make("lapwing/FourRoom-v0", observation="index")

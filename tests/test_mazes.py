@@ -193,6 +193,16 @@ class TestUnreachable:
         assert maze.lines == ("###G", "###.")
         assert maze.goal == (0, 3)
 
+    def test_the_cells_left_out_are_known(self):
+        with pytest.warns(LapwingWarning, match="3 floor cells cannot be reached"):
+            maze = parse_maze(".#G\n..#\n", name="mine")
+        assert maze.unreachable == {(0, 0), (1, 0), (1, 1)}
+        assert maze.lines == ("##G", "###")
+
+    @pytest.mark.parametrize("name", KNOWN)
+    def test_nothing_is_left_out_of_the_built_in_mazes(self, name):
+        assert read_maze(name).unreachable == frozenset()
+
     def test_corners_do_not_connect(self):
         with pytest.warns(LapwingWarning, match=r"1 floor cells cannot be reached from the rest: \(2,2\)"):
             maze = parse_maze("..#\n.##\n##.\n", name="mine")
@@ -236,6 +246,7 @@ def test_the_floor_kept_is_one_whole_part(drawing):
     near = padded[:-2, 1:-1] | padded[2:, 1:-1] | padded[1:-1, :-2] | padded[1:-1, 2:]
     assert not (near & before & ~kept).any()
     assert len(caught) == int((before & ~kept).any())
+    assert maze.unreachable == {(r, c) for r, c in np.argwhere(before & ~kept).tolist()}
     if "G" in text:
         assert maze.goal is not None
         assert drawing[maze.goal[0]][maze.goal[1]] == "G"
@@ -245,4 +256,5 @@ def test_the_floor_kept_is_one_whole_part(drawing):
             part = flood(left)
             assert part.sum() <= kept.sum(), "a larger part was left out"
             left &= ~part
-    assert parse_maze(maze.text, name="random") == maze
+    again = parse_maze(maze.text, name="random")
+    assert (again.lines, again.unreachable) == (maze.lines, frozenset())

@@ -137,4 +137,4 @@ def ranking(audits: list[Audit]) -> list[Audit]:
 
     By how far an agent must look ahead; where that is the same, by how clearly the best move stands out.
     """
-    return sorted(audits, key=lambda one: (one.lookahead or LONGEST_LOOKAHEAD, -one.contrast))
+    return sorted(audits, key=lambda one: (one.lookahead or np.inf, -one.contrast))

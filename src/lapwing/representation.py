@@ -79,7 +79,7 @@ class Representation:
                 All but `soft` leave the constant out and have the mean distance of `soft`.
             t: the time of `heat`; None gives the last eigenfunction the weight 0.1.
         """
-        _check_filter(filter, t)
+        check_filter(filter, t)
         if filter == "soft":
             return self.phi(observations)
         if (filter, t) not in self._weights:
@@ -89,12 +89,7 @@ class Representation:
 
     def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None) -> Any:
         """Distance between observations `a` and `b`, one against one, one against many, or row by row."""
-        difference = self.embed(a, filter, t=t) - self.embed(b, filter, t=t)
-        if isinstance(difference, np.ndarray):
-            return np.sqrt(np.sum(difference**2, axis=-1))
-        # Where a and b coincide, a plain square root would have the gradient NaN.
-        squares = jnp.sum(difference**2, axis=-1)
-        return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+        return vector_norm(self.embed(a, filter, t=t) - self.embed(b, filter, t=t))
 
     def sha256(self) -> str:
         """A digest of all that the representation computes with."""
@@ -291,7 +286,17 @@ def mean_distance(embedded: np.ndarray) -> float:
     return float(np.mean(np.sqrt(np.maximum(squares[:, None] + squares[None] - 2 * gram, 0.0))))
 
 
-def _check_filter(filter: str, t: float | None) -> None:
+def vector_norm(vectors: Any) -> Any:
+    """The length of each vector, in NumPy or JAX."""
+    if not isinstance(vectors, jax.Array):
+        return np.sqrt(np.sum(np.asarray(vectors) ** 2, axis=-1))
+    # Where a vector is zero, a plain square root would have the gradient NaN.
+    squares = jnp.sum(vectors**2, axis=-1)
+    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+
+def check_filter(filter: str, t: float | None = None) -> None:
+    """Refuse an unknown filter, and a time that goes with none."""
     if filter not in get_args(Filter):
         raise ConfigError(f"unknown filter {filter!r}; {nearest(str(filter), get_args(Filter))}")
     if t is not None and (filter != "heat" or not 0 < t < np.inf):

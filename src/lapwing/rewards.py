@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError, nearest
-from lapwing.representation import Representation
+from lapwing.representation import Representation, check_filter, vector_norm
 from lapwing.settings import Filter, RewardForm
 
 SHAPED_BY_PHI: tuple[RewardForm, ...] = ("laplacian", "mix", "potential")
@@ -101,7 +103,7 @@ def same_state(state: Any) -> Any:
     return state
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Goal:
     """What is to be reached: a state s with ‖h(s) - z‖ ≤ radius.
 
@@ -118,8 +120,18 @@ class Goal:
     state: Any = None
     """h⁻¹(z_g): some observation that achieves the goal."""
 
+    def __post_init__(self) -> None:
+        """Refuse what is no vector."""
+        if np.ndim(self.z) != 1:
+            raise ConfigError(
+                f"goal z must be a vector, not of shape {np.shape(self.z)}; where observations are indices "
+                "or images, give z as a position, h that maps observations to positions, and state"
+            )
+        if not 0 <= self.radius < np.inf:
+            raise ConfigError(f"radius of the goal must be at least 0 and finite, not {self.radius!r}")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class GoalReward:
     """A reward for reaching a goal, to be called with s, s' and whether the episode terminated at s'.
 
@@ -152,6 +164,7 @@ class GoalReward:
         check_form(self.form, has_representation=self.representation is not None, gamma=self.gamma)
         if not 0 < self.scale < np.inf:
             raise ConfigError(f"scale must be above 0 and finite, not {self.scale!r}")
+        check_filter(self.filter)
 
     def __call__(self, state: Any, next_state: Any, terminated: Any = False) -> Any:
         """The reward of one step or of a batch of steps."""
@@ -161,12 +174,18 @@ class GoalReward:
 
     def distances(self, states: Any) -> ToGoal:
         """How far states are from the goal."""
-        z = self.goal.h(states)
-        raw = _norm(z - self.goal.z)
+        xp: Any = jnp if isinstance(states, jax.Array) else np
+        z, wanted = self.goal.h(xp.asarray(states)), xp.asarray(self.goal.z)
+        if z.shape[-1:] != wanted.shape:
+            raise ConfigError(
+                f"h(s) has shape {z.shape}, and the goal z {wanted.shape}; give Goal an h that maps "
+                "observations to goal vectors"
+            )
+        raw = vector_norm(z - wanted)
         latent: Any = raw * np.nan
         if self.representation is not None and self.form in SHAPED_BY_PHI:
             whole = self.goal.state is not None
-            at, goal = (states, self.goal.state) if whole else (z, self.goal.z)
+            at, goal = (states, xp.asarray(self.goal.state)) if whole else (z, wanted)
             latent = self.scale * self.representation.distance(at, goal, self.filter)
         return ToGoal(raw, raw <= self.goal.radius, latent)
 
@@ -186,6 +205,10 @@ class GoalReward:
             >>> round(float(np.abs(np.diff(distance)).mean()), 3)
             1.0
         """
+        if self.form not in SHAPED_BY_PHI:
+            raise ConfigError(
+                f"reward {self.form!r} uses no distance in the embedding; there is nothing to scale"
+            )
         here, there = (self.distances(ends).latent for ends in (states, next_states))
         return dataclasses.replace(self, scale=self.scale * one_step_scale(here, there))
 
@@ -205,7 +228,3 @@ def one_step_scale(here: np.ndarray, there: np.ndarray) -> float:
     if not change.any():
         raise ConfigError("the distance to the goal is the same everywhere; no scale makes it steps")
     return 1 / float(np.mean(change[change > 0]))
-
-
-def _norm(difference: Any) -> Any:
-    return (difference**2).sum(-1) ** 0.5

@@ -99,10 +99,12 @@ def default_scale(task: GridTask, form: RewardForm, filter: Filter, embedded: np
     `potential` counts it in steps. Otherwise `soft` stays as it was learned, where δ is its scale; the other
     filters get a mean distance to the goal of 1, as much as a step costs that does not reach it.
     """
+    latent = task.distances(embedded).latent
+    if not latent.any():  # no dimension survived: there is nothing to scale
+        return 1.0
     if form == "potential":
         return task.one_step_scale(embedded)
-    mean = float(task.distances(embedded).latent.mean())
-    return 1.0 if filter == "soft" or mean == 0 else 1 / mean
+    return 1.0 if filter == "soft" else 1 / float(latent.mean())
 
 
 def grid_task(world: GridWorld, goal: tuple[int, int] | None = None, episode_length: int = 50) -> GridTask:
@@ -144,7 +146,8 @@ def exact_embedding(
 ) -> np.ndarray:
     """What φ converges to, from the chain's own eigenvectors: a filter can be judged before φ is learned.
 
-    `soft` weighs eigenfunctions by √(δ - λ_i/(2β)), with λ_i of P_λ; the others have its mean distance.
+    `soft` weighs eigenfunctions by √(δ - λ_i/(2β)), with λ_i of P_λ; the others have its mean distance. The
+    constant, which adds nothing to a distance, is left out.
 
     Args:
         world: the maze.
@@ -155,10 +158,10 @@ def exact_embedding(
         delta: δ, the penalty's target.
     """
     eigenvalues, functions = true_chain(world.transition_matrix()).eigenpairs(min(dim, world.n_states))
+    eigenvalues, functions = eigenvalues[1:], functions[:, 1:]
     multi_step = multi_step_eigenvalues(eigenvalues, lam)
     soft = functions * np.sqrt(np.maximum(delta - multi_step / (2 * beta), 0.0))
-    if filter == "soft":
+    if filter == "soft" or not len(eigenvalues):
         return soft
-    weighted = functions[:, 1:] * spectral_weights(eigenvalues[1:], filter)
-    scale = mean_distance(soft) / mean_distance(weighted)
-    return scale * weighted
+    weighted = functions * spectral_weights(eigenvalues, filter)
+    return weighted * (mean_distance(soft) or 1.0) / mean_distance(weighted)

@@ -6,7 +6,7 @@ Positions are (row, column), counted from 0 at the top left.
 
 import warnings
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -30,7 +30,7 @@ class Maze:
 
     name: str
     lines: tuple[str, ...]
-    unreachable: frozenset[tuple[int, int]] = frozenset()
+    unreachable: frozenset[tuple[int, int]] = field(default=frozenset(), compare=False)
     """Cells that were floor, and became wall because nothing leads there."""
 
     @cached_property
