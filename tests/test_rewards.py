@@ -439,9 +439,7 @@ class TestRefused:
 
 @pytest.mark.parametrize("z", [3, np.zeros((2, 2)), np.zeros((4, 4, 3), np.uint8)])
 def test_a_goal_that_is_no_vector_is_refused(z):
-    with pytest.raises(
-        ConfigError, match=r"goal z must be a vector, not of shape .*; where observations are"
-    ):
+    with pytest.raises(ConfigError, match=r"goal z must be a vector, not of shape .*; where observ"):
         Goal(z)
 
 
@@ -463,11 +461,6 @@ def test_indices_reach_a_goal_through_h():
     assert reward(np.array([1, 1, 1]), np.array([0, 1, 2])).tolist() == [0.0, -1.0, -1.5]
 
 
-def test_a_filter_that_is_unknown_is_refused_at_once(four_room):
-    with pytest.raises(ConfigError, match=r"unknown filter 'comute'; did you mean commute\?"):
-        GoalReward("mix", Goal(np.zeros(2)), four_room, filter="comute")
-
-
 @pytest.mark.parametrize("form", get_args(RewardForm))
 def test_a_reward_can_be_compiled(four_room, form):
     """The goal may be a NumPy array all the same."""
@@ -486,5 +479,5 @@ def test_the_gradient_at_the_goal_is_finite(form):
 
 
 def test_only_a_distance_in_the_embedding_can_be_counted_in_steps():
-    with pytest.raises(ConfigError, match="reward 'l2' uses no φ; there is nothing to scale"):
+    with pytest.raises(ConfigError, match="reward 'l2' uses no distance in the embedding; there is nothing"):
         GoalReward("l2", Goal(np.zeros(2))).in_steps(np.zeros((2, 2)), np.ones((2, 2)))
