@@ -458,3 +458,102 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path):
         """,
     ).splitlines()
     assert printed == ["2 True False", "0", "True"]
+
+
+# Agents and the audit of their rewards
+
+TINY = ["--random-steps", "200", "--steps", "40", "--evaluate-every", "20", "--hidden", "8"]
+
+
+def test_an_agent_is_trained_shown_and_evaluated_again(elsewhere):
+    code, out, err = called("train", "TwoRoom", "--reward", "l2", *TINY, "--out", "run", "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert (result["target"], result["reward"], result["evaluated_at"]) == ("TwoRoom", "l2", [20, 40])
+    assert result["optimal_return"] == pytest.approx(-11.358, abs=1e-3)
+    assert f"{result['return']:.3f}" in err
+    names = {path.name for path in (elsewhere / "run" / "figures").iterdir()}
+    assert names == {f"{n}.{e}" for n in ("returns", "reward", "policy") for e in ("png", "svg")} | {
+        "policy.gif"
+    }
+    code, again, err = called("evaluate", "run", "--json")
+    assert code == 0, err
+    assert json.loads(again) == result
+
+
+def test_an_agent_learns_its_phi_first(elsewhere):
+    code, _, err = called("train", "TwoRoom", "--reward", "potential", *TINY, "--out", "run")
+    assert code == 0, err
+    assert "learning" in err
+    assert "training" in err
+    assert lapwing.load("run/representation").config["target"] == "TwoRoom"
+    code, out, err = called("audit", "TwoRoom", "run/representation", "--json", "--out", "audit")
+    assert code == 0, err
+    names = [audit["name"] for audit in json.loads(out)]
+    assert {"sparse", "mix, commute, φ1", "mix, commute, φ2", "potential, soft, φ2"} <= set(names)
+    assert (elsewhere / "audit" / "audit.png").is_file()
+    assert "φ2: run/representation" in err
+
+
+def test_the_folder_of_an_agent_is_named_by_its_reward(elsewhere):
+    assert called("train", "TwoRoom", "--reward", "sparse", *TINY)[0] == 0
+    assert (elsewhere / "runs" / "TwoRoom-sparse" / "agent.safetensors").is_file()
+
+
+def test_an_agent_on_a_gymnasium_environment(elsewhere):
+    code, out, err = called("train", "gym:CartPole-v1", *TINY, "--json", "--out", "pole")
+    assert code == 0, err
+    result = json.loads(out)
+    assert (result["target"], result["reward"], len(result["returns"])) == ("CartPole-v1", None, 2)
+    assert lapwing.load_agent("pole").act(np.zeros(4)) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train", "name a target: lapwing train HardMaze"),
+        ("train HardMaze --goal 0,0", "goal (0,0) is a wall of HardMaze; choose a floor cell"),
+        ("train HardMaze --goal 99,1", "goal (99,1) lies outside HardMaze of 16 x 16 cells"),
+        ("train HardMaze --goal there", "goal must be ROW,COLUMN such as 10,3, not 'there'"),
+        ("train FourRoom", "FourRoom has no cell marked G; name one with --goal ROW,COLUMN"),
+        ("train HardMaze --reward mixx", "rawmix"),
+        ("train HardMaze --gamma 1", "gamma must be a number above 0 and below 1, not 1.0"),
+        ("train HardMaze --epsilon 2", "epsilon must be a number at least 0 and at most 1, not 2.0"),
+        ("train HardMaze --scale nan", "scale must be a number above 0, not nan"),
+        ("train HardMaze --steps 0", "steps must be a whole number at least 1"),
+        ("train HardMaze --resume", "resume needs --out"),
+        ("train HardMaze --filter heat --preset paper", "filter 'heat' needs single eigenfunctions"),
+        ("train gym:Pendulum-v1", "DQN needs a Discrete action space, and this one is Box"),
+        ("train gym:CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1?"),
+        ("train gym:CartPole-v1 --reward mix", "reward='mix' goes with mazes"),
+        ("train nowhere.npz", "no data file nowhere.npz"),
+        ("audit", "name a maze or a run: lapwing audit HardMaze"),
+        ("audit HardMaze TwoRoom", "TwoRoom is of another maze than HardMaze"),
+        ("audit gym:CartPole-v1", "gym:CartPole-v1 is no maze"),
+        ("audit HardMaze --goal 3,3", "goal (3,3) is a wall of HardMaze"),
+        ("audit HardMaze --gamma 2", "gamma must be above 0 and at most 1, not 2.0"),
+        ("trian HardMaze", "unknown command 'trian'; did you mean train?"),
+    ],
+)
+def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, message):
+    assert message in refused(*arguments.split())
+
+
+def test_a_goal_that_nothing_leads_to_is_told(elsewhere):
+    Path("sealed.txt").write_text("#######\n#..G#.#\n#######\n")
+    assert "goal (1,5) cannot be reached from the rest of sealed" in refused(
+        "train", "sealed.txt", "--goal", "1,5"
+    )
+
+
+def test_a_phi_of_another_maze_or_input_is_refused(elsewhere, four_room_run):
+    told = refused("train", "TwoRoom", "--representation", four_room_run)
+    assert "the representation was learned on FourRoom, not on this maze TwoRoom" in told
+    goal = ["--goal", "1,1", "--representation", four_room_run]
+    assert "sees position, not index" in refused("train", "FourRoom", *goal, "--observation", "index")
+    assert "uses no representation" in refused("train", "FourRoom", *goal, "--reward", "sparse")
+
+
+def test_an_agent_without_phi_is_no_representation(elsewhere):
+    assert called("train", "TwoRoom", "--reward", "sparse", *TINY, "--out", "run")[0] == 0
+    assert "holds an agent whose reward uses no φ" in refused("audit", "run")

@@ -5,13 +5,16 @@ import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
 from lapwing import plots
+from lapwing.comparing import compare_rewards
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import StorageError
 from lapwing.mazes import parse_maze, read_maze
-from lapwing.report import draw_all, summary_table
+from lapwing.report import audit_table, draw_all, summary_table
 from lapwing.runs import FIGURES
+from lapwing.tasks import grid_task
 from lapwing.workflow import reopen
 from tests import exact
 
@@ -161,3 +164,75 @@ def test_the_table_holds_what_the_result_says(four_room_run):
     for name in ("gap", "gap_floor", "gap_random", "cosine_mean"):
         assert f"{outcome.result[name]:.4g}" in cells
     assert "true chain" in str(table.title)
+
+
+# Shaped rewards and agents
+
+
+@pytest.fixture(scope="module")
+def two_rooms():
+    return compare_rewards("TwoRoom", forms=["sparse", "l2", "mix"])
+
+
+def test_an_audit_is_a_map_with_its_optima_crossed_and_its_goal_starred(two_rooms):
+    figure = plots.draw_audits(two_rooms.task, two_rooms.audits)
+    panels = [axis for axis in figure.axes if axis.get_title()]
+    assert len(panels) == len(two_rooms.audits) == 6
+    l2 = panels[1]
+    assert l2.get_title() == "l2: correlation 0.73"
+    crosses, star = l2.lines
+    assert (crosses.get_xdata().tolist(), crosses.get_ydata().tolist()) == ([15], [7])
+    assert (star.get_xdata(), star.get_ydata()) == ([15], [9])
+    assert drawn(figure)
+
+
+def test_arrows_show_where_the_reward_leads(two_rooms):
+    """Every arrow of l2 but that of its optimum leads nearer to the goal in the plane."""
+    (quiver,) = plots.draw_audits(two_rooms.task, [two_rooms.audits[1]]).axes[0].collections
+    here = np.column_stack([quiver.X, quiver.Y]).astype(float)
+    goal = np.array([15, 9])
+    away = np.linalg.norm(here - goal, axis=1)
+    nearer = np.linalg.norm(here + 0.1 * np.column_stack([quiver.U, quiver.V]) - goal, axis=1)
+    stuck = (here == [15, 7]).all(axis=1)
+    assert stuck.sum() == 1
+    assert (nearer[~stuck] < away[~stuck]).all()
+
+
+def test_a_policy_is_drawn_and_animated(two_rooms, tmp_path):
+    task = two_rooms.task
+    values = -task.steps[task.world.next_state]
+    assert drawn(plots.draw_policy(task, values))
+    frames = plots.policy_frames(task, values.argmax(axis=1), held=3)
+    longest = int(task.steps.max())
+    assert len(frames) == longest + 1 + 3
+    height, width = task.world.maze.floor.shape
+    assert frames[0].shape == (16 * height, 16 * width, 3)
+    row, column = task.goal_cell
+    last = frames[-1][::16, ::16]
+    empty = task.world.background()
+    empty[row, column] = last[row, column]
+    assert (last == empty).all()  # all of them are at the goal
+    path = plots.save_animation(frames, tmp_path / "policy")
+    with Image.open(path) as animation:
+        assert (path.suffix, animation.n_frames) == (".gif", longest + 1)  # frames that are alike are one
+
+
+def test_a_policy_that_never_moves_is_one_frame(two_rooms):
+    """Up along the top row, into the wall."""
+    task = grid_task(GridWorld(parse_maze("####\n#.G#\n####", name="two")))
+    assert len(plots.policy_frames(task, np.zeros(2, int), held=1)) == 2
+
+
+def test_returns_are_drawn_with_the_optimum():
+    (axis,) = plots.draw_returns([500, 1000], [-40.0, -20.0], -19.0).axes
+    assert [line.get_label() for line in axis.lines] == ["greedy policy", "optimum"]
+    (axis,) = plots.draw_returns([500], [10.0], None).axes
+    assert len(axis.lines) == 1
+
+
+def test_the_table_of_an_audit_is_in_the_order_that_is_expected(two_rooms):
+    table = audit_table(two_rooms)
+    names, *_, ahead, _, _ = ([*column.cells] for column in table.columns)
+    assert names[-1] == "l2"
+    assert [int(cell) for cell in ahead] == sorted(int(cell) for cell in ahead)
+    assert "TwoRoom, goal (9,15)" in str(table.title)

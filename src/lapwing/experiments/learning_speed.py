@@ -62,7 +62,7 @@ def state_values(rows: list[Row], maze: str, reward: str) -> np.ndarray | None:
     return np.array([row["value"] for row in sorted(cell, key=lambda row: row["step"])]) if cell else None
 
 
-def steps_taken(rows: list[Row], maze: str, reward: str) -> dict[int, tuple[int, bool]]:
+def steps_taken(rows: list[Row], maze: str, reward: str) -> dict[int, tuple[float, bool]]:
     """By seed: how many steps to within 2 of the optimum, and whether it got there at all."""
     taken = {}
     cell = select(rows, environment=maze, reward=reward, metric="return")
@@ -70,7 +70,7 @@ def steps_taken(rows: list[Row], maze: str, reward: str) -> dict[int, tuple[int,
         curve = sorted((row["step"], row["value"]) for row in cell if row["seed"] == seed)
         steps, returns = (np.array(column) for column in zip(*curve, strict=True))
         first = steps_to_optimum(steps, returns, task_of(maze).optimal_return)
-        taken[seed] = (int(steps[-1]) if first is None else first, first is not None)
+        taken[seed] = (float(steps[-1] if first is None else first), first is not None)
     return taken
 
 
@@ -121,7 +121,7 @@ def audited_rewards(rows: list[Row], maze: str) -> list[AuditedReward]:
                 curve.label,
                 [_mean(cell, name) for name in _MEASURES],
                 # A reward that never leads there has no lookahead in the table.
-                _mean(cell, "lookahead", LONGEST_LOOKAHEAD, of=len(taken)),
+                _mean(cell, "lookahead", float(LONGEST_LOOKAHEAD), of=len(taken)),
                 _mean(cell, "contrast"),
                 float(np.mean([steps for steps, _ in taken.values()])),
             )
