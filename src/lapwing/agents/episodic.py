@@ -167,8 +167,8 @@ def _train(
                 raise not_finite(step)
             value = mean_return(judge, learner.q, settings.seed)
             returns[np.searchsorted(evaluations, step)] = value
-            row = {"step": step, "return": value, "loss": float(loss), "seconds": seconds + elapsed}
-            row |= {"steps_per_second": (step - first) / elapsed}
+            row = {"return": value, "loss": float(loss), "step": step}
+            row |= {"steps_per_second": (step - first) / elapsed, "seconds": seconds + elapsed}
             if checkpoints:
                 checkpoints.record(row)
             if on_chunk:

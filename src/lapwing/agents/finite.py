@@ -111,7 +111,7 @@ def train_on_maze(
         if not (np.isfinite(loss) and np.isfinite(q_table).all()):
             raise not_finite(end)
         returns[number] = value = task.mean_return(q_table.argmax(axis=1))
-        row = {"step": end, "return": value, "loss": float(loss) / (end - step)}
+        row = {"return": value, "loss": float(loss) / (end - step), "step": end}
         row |= {"steps_per_second": (end - step) / elapsed, "seconds": seconds}
         step = end
         if checkpoints:
