@@ -34,7 +34,7 @@ from lapwing.agents.dqn import (
 from lapwing.agents.replay import Transitions, draw, empty_replay, store
 from lapwing.agents.settings import AgentSettings
 from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, DatasetError
 from lapwing.learning import Checkpoints, OnChunk
 from lapwing.representation import embed_batch
 from lapwing.timing import stopwatch
@@ -114,23 +114,37 @@ class _Player:
 
     def __init__(self, env: gymnasium.Env, seed: int, reward: Reward | None, begun: int = 0):
         self.env, self.seed, self.reward, self.begun = env, seed, reward, begun
+        # Discrete spaces may begin at another number than 0.
         self.first_action = int(getattr(env.action_space, "start", 0))
+        self.first_state = int(getattr(env.observation_space, "start", 0))
         self.begin()
 
     def begin(self) -> None:
         """Start the next episode."""
         seed = int(np.random.default_rng([self.seed, 2, self.begun]).integers(2**31))
-        self.observation, _ = self.env.reset(seed=seed)
+        observation, _ = self.env.reset(seed=seed)
         self.begun += 1
+        self.observation = self._checked(observation)
 
     def step(self, action: int) -> tuple[tuple[Any, ...], bool]:
         """A transition as the replay holds it, and whether the episode is over."""
         here = self.observation
-        there, reward, terminated, truncated, _ = self.env.step(self.first_action + action)
+        observation, reward, terminated, truncated, _ = self.env.step(self.first_action + action)
+        there = self._checked(observation)
         if self.reward is not None:
             reward = self.reward(here, there, terminated)
+        if not np.isfinite(reward):
+            raise DatasetError(f"the reward is {reward} in episode {self.begun - 1}; mend the environment")
         self.observation = there
         return (here, action, float(reward), there, terminated), bool(terminated or truncated)
+
+    def _checked(self, observation: Any) -> Any:
+        """The observation as Q takes it; NaN is found before it is learned."""
+        if not np.all(np.isfinite(observation)):
+            raise DatasetError(
+                f"an observation holds NaN or infinity in episode {self.begun - 1}; mend the environment"
+            )
+        return observation - self.first_state if np.ndim(observation) == 0 else observation
 
 
 def _train(
