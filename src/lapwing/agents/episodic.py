@@ -131,12 +131,11 @@ class _Player:
         here = self.observation
         observation, reward, terminated, truncated, _ = self.env.step(self.first_action + action)
         there = self._checked(observation)
-        if self.reward is not None:
-            reward = self.reward(here, there, terminated)
+        reward = float(reward if self.reward is None else self.reward(here, there, terminated))
         if not np.isfinite(reward):
             raise DatasetError(f"the reward is {reward} in episode {self.begun - 1}; mend the environment")
         self.observation = there
-        return (here, action, float(reward), there, terminated), bool(terminated or truncated)
+        return (here, action, reward, there, terminated), bool(terminated or truncated)
 
     def _checked(self, observation: Any) -> Any:
         """The observation as Q takes it; NaN is found before it is learned."""
