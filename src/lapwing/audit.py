@@ -118,18 +118,24 @@ def _success(task: GridTask, policy: np.ndarray) -> float:
 def _planned(task: GridTask, rewards: np.ndarray, gamma: float) -> tuple[np.ndarray, int | None]:
     """The policy that value iteration ends at, and after how many sweeps it was good for the first time.
 
-    After k sweeps the greedy policy looks k steps ahead: k = 1 takes the best-looking move.
+    After k sweeps the greedy policy looks k steps ahead: k = 1 takes the best-looking move. Of moves that are
+    equally good but for rounding, the first is taken.
     """
     wanted = task.optimal_return - WITHIN
     value, q, first = np.zeros(len(rewards)), rewards, None
     for sweep in range(1, LONGEST_LOOKAHEAD + 1):
         q = rewards + gamma * value[task.world.next_state]
-        if first is None and task.mean_return(q.argmax(axis=1)) >= wanted:
+        if first is None and task.mean_return(_first_best(q)) >= wanted:
             first = sweep
         change, value = float(np.max(np.abs(q.max(axis=1) - value))), q.max(axis=1)
-        if change < 1e-9:
+        if change <= 1e-10 * float(np.max(np.abs(rewards))):
             break
-    return q.argmax(axis=1), first
+    return _first_best(q), first
+
+
+def _first_best(values: np.ndarray) -> np.ndarray:
+    rounding = 1e-9 * max(float(np.ptp(values)), 1e-30)
+    return np.argmax(values >= values.max(axis=1, keepdims=True) - rounding, axis=1)
 
 
 def ranking(audits: list[Audit]) -> list[Audit]:
