@@ -1,4 +1,4 @@
-"""Figure 1: two shaped rewards in TwoRoom, by distance in (x, y) and in the Laplacian embedding."""
+"""Figure 1: shaped rewards in TwoRoom, by distance in (x, y) and in the Laplacian embedding."""
 
 from pathlib import Path
 
@@ -12,52 +12,48 @@ from lapwing.experiments.shaping import AUDITED, phi_recipe
 from lapwing.experiments.study import Preset, Study
 from lapwing.experiments.tables import interval, markdown_table, select
 from lapwing.plots import draw_goal_maps
-from lapwing.settings import PRESETS, LearnSettings
-from lapwing.tasks import embedded_states
+from lapwing.settings import PRESETS, LearnSettings, RewardForm
+from lapwing.tasks import default_scale, embedded_states
 from lapwing.timing import stopwatch
+from lapwing.training import chosen_filter
 from lapwing.workflow import OnProgress
 from lapwing.workflow import run as learn_into
 
 MAZE = "TwoRoom"
-_TITLES = {"l2": "l2: distance in (x, y)", "laplacian": "distance in the Laplacian embedding"}
+_TITLES = {
+    "l2": "distance in (x, y)",
+    "laplacian": "distance in the paper's φ (β = 5)",
+    "commute": "commute distance in lapwing's φ",
+}
 _GAMMA = 0.98
 
 
 def runs(preset: Preset, seeds: int) -> list[Run]:
-    """The two rewards; the picture is of one seed, the table of all."""
+    """The rewards; the picture is of seed 0, the table of all."""
     paper = PRESETS["paper-shaping"]
-    plain = Run("fig1", MAZE, "reward", "position", 0, 0, None, None, 0, preset, recipe(), "l2")
-    return [plain] + [
-        Run(
-            "fig1",
-            MAZE,
-            "reward",
-            "position",
-            n=paper.transitions,
-            d=20,
-            beta=paper.beta,
-            lam=paper.lam,
-            seed=seed,
-            preset=preset,
-            recipe=recipe(seed=seed, **phi_recipe(preset, 5.0)),
-            reward="laplacian",
-        )
-        for seed in range(seeds)
-    ]
+    shared = ("fig1", MAZE, "reward", "position")
+    runs = [Run(*shared, 0, 0, None, None, 0, preset, recipe(), "l2")]
+    for seed in range(seeds):
+        phi = recipe(seed=seed, **phi_recipe(preset, 5.0))
+        runs.append(Run(*shared, paper.transitions, 20, 5.0, paper.lam, seed, preset, phi, "laplacian"))
+        phi = recipe(seed=seed, transitions=paper.transitions)
+        runs.append(Run(*shared, paper.transitions, 20, None, None, seed, preset, phi, "commute"))
+    return runs
 
 
 def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
     """Learn φ if it is asked for; keep the reward of every state, and its audit."""
     task = task_of(MAZE)
     with stopwatch() as watch:
-        embedded = None
-        if run.reward == "laplacian":
+        form: RewardForm = "l2"
+        to = task.distances()
+        if run.reward != "l2":
             settings, begun = LearnSettings.from_keywords(run.settings), (folder / "config.json").is_file()
             phi = learn_into(MAZE, settings, folder, resume=begun, on_progress=on_progress).representation
-            embedded = embedded_states(task.world, "position", phi, "soft")
-    form = "l2" if run.reward == "l2" else "laplacian"
-    found = audit(task, form, task.distances(embedded), gamma=_GAMMA)
-    return Measured(_measures(found), watch.working)
+            form, filter = "laplacian", chosen_filter(None, phi)
+            embedded = embedded_states(task.world, "position", phi, filter)
+            to = task.distances(embedded, default_scale(task, form, filter, embedded))
+    return Measured(_measures(audit(task, form, to, gamma=_GAMMA)), watch.working)
 
 
 def _measures(found: Audit) -> list[Measure]:
@@ -68,7 +64,7 @@ def _measures(found: Audit) -> list[Measure]:
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
-    """The two rewards of seed 0 over the maze."""
+    """The rewards of seed 0 over the maze."""
     maps = {}
     for reward, title in _TITLES.items():
         cell = sorted(select(rows, reward=reward, seed=0, metric="reward"), key=lambda row: row["step"])
@@ -85,7 +81,7 @@ def _nothing() -> tuple:
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
-    """The audit of both."""
+    """Their audits."""
     header = ["reward", *(name.replace("_", " ") for name in AUDITED)]
     cells = [
         [title, *(interval(rows, reward=reward, metric=name) for name in AUDITED)]
