@@ -75,9 +75,9 @@ def about_recipe(preset: Preset) -> list[str]:
         return [f"Agents and the φ of mix have the paper's settings. {ours}", ""]
     hidden = " x ".join(str(width) for width in QUICK_AGENT["hidden"])
     return [
-        f"Shortened: Q has hidden layers of {hidden} and takes {QUICK_AGENT['steps']:,} steps, not 256 x 256 x "
-        "256 and 30,000; the φ of mix has the paper's loss and network, but the loss in exact expectation over "
-        f"the data, {QUICK_PHI['steps']:,} steps. {ours}",
+        f"Shortened: Q has hidden layers of {hidden} and takes {QUICK_AGENT['steps']:,} steps, not 256 x 256 "
+        "x 256 and 30,000; the φ of mix has the paper's loss and network, but the loss in exact expectation "
+        f"over the data, {QUICK_PHI['steps']:,} steps. {ours}",
         "",
     ]
 
