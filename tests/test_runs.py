@@ -39,6 +39,7 @@ def interrupted_run(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "interrupted"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr(runs, "SHARE_OF_CHECKPOINTS", float("inf"))
         with pytest.raises(Interrupted):
             lapwing.learn("FourRoom", out=out, on_progress=stop_at(31), **SMALL)
     return out
@@ -405,6 +406,7 @@ ZYGOTE = """
     import lapwing.cli, lapwing.progress, lapwing.report, lapwing.runs, lapwing.workflow
     assert len(os.listdir("/proc/self/task")) == 1
     lapwing.runs.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+    lapwing.runs.SHARE_OF_CHECKPOINTS = float("inf")
     jax.config.update("jax_compilation_cache_dir", sys.argv[1])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     for line in sys.stdin:

@@ -52,21 +52,21 @@ def compare_rewards(
         >>> [(one.name, one.lookahead) for one in audits][:2]
         [('l2', 26), ('mix, soft', 14)]
     """
+    if episode_length < 1:
+        raise ConfigError(f"episode_length must be at least 1, not {episode_length}")
     single = isinstance(targets, str | Path | Maze | Representation)
-    opened = {str(target): _opened(target) for target in ([targets] if single else targets)}
-    mazes = {name: one if isinstance(one, Maze) else _maze_of(name, one) for name, one in opened.items()}
-    if not mazes:
+    opened = [(str(target), _opened(target)) for target in ([targets] if single else targets)]
+    if not opened:
         raise ConfigError("name a maze or a run to audit")
-    first, maze = next(iter(mazes.items()))
-    for name, other in mazes.items():
-        if other.lines != maze.lines:
-            raise ConfigError(f"{name} is of another maze than {first}; audit one maze at a time")
-    task = grid_task(GridWorld(maze), goal, episode_length)
-    embedded = {f"φ{number}": _embedded(task.world, one) for number, one in enumerate(opened.values(), 1)}
-    sources = {
-        f"φ{number}": "the chain's own eigenvectors" if isinstance(one, Maze) else name
-        for number, (name, one) in enumerate(opened.items(), 1)
-    }
+    mazes = [one if isinstance(one, Maze) else _maze_of(name, one) for name, one in opened]
+    for (name, _), maze in zip(opened, mazes, strict=True):
+        if maze.lines != mazes[0].lines:
+            raise ConfigError(f"{name} is of another maze than {opened[0][0]}; audit one maze at a time")
+    task = grid_task(GridWorld(mazes[0]), goal, episode_length)
+    embedded, sources = {}, {}
+    for number, (name, one) in enumerate(opened, 1):
+        embedded[f"φ{number}"] = _embedded(task.world, one)
+        sources[f"φ{number}"] = "the chain's own eigenvectors" if isinstance(one, Maze) else name
     return Comparison(task, _audits(task, embedded, forms, gamma), sources)
 
 
@@ -91,7 +91,7 @@ def _embedded(world: GridWorld, phi: Maze | Representation) -> dict[Filter, np.n
     """Every state under every filter; of a maze, as the eigenvectors of its chain give it."""
     if isinstance(phi, Maze):
         return {f: exact_embedding(world, f) for f in get_args(Filter)}
-    filters: tuple[Filter, ...] = get_args(Filter) if phi.rotated else ("soft",)
+    filters: tuple[Filter, ...] = get_args(Filter) if phi.rotated and phi.dim > 1 else ("soft",)
     return {f: embedded_states(world, phi.config["settings"]["observation"], phi, f) for f in filters}
 
 

@@ -189,8 +189,8 @@ def load_representation(path: str | Path) -> Representation:
     tensors, manifest = storage.read_tensors(path)
     check_format(path, manifest)
     if manifest.get("kind") != "representation":
-        kind = manifest.get("kind", "checkpoint")
-        raise CheckpointError(f"{path} holds a {kind}, not a representation")
+        kind = {"agent": "an agent"}.get(manifest.get("kind", ""), "a checkpoint")
+        raise CheckpointError(f"{path} holds {kind}, not a representation")
     try:
         spec = manifest["encoder"]
         shapes = {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}

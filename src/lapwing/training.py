@@ -10,7 +10,7 @@ import numpy as np
 from lapwing._version import __version__
 from lapwing.agents.agent import Agent, load_agent
 from lapwing.agents.dqn import Training
-from lapwing.agents.episodic import check_env, train_on_env
+from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
 from lapwing.agents.settings import AgentSettings
 from lapwing.audit import WITHIN, Audit, audit
@@ -86,6 +86,8 @@ def train(
     for name in settings:
         if name not in known:
             raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
+    if isinstance(settings.get("goal"), tuple | list):  # a pair is as good as the command line's text
+        settings["goal"] = ",".join(str(number) for number in settings["goal"])
     if out is None and (overwrite or resume):
         raise ConfigError("overwrite and resume go with out; name a run folder")
     return train_agent(
@@ -126,6 +128,8 @@ def train_agent(
         return work(None)
     folder, config = RunFolder(out), _config(source, settings, phi)
     with folder.opened(config, overwrite=overwrite, resume=resume) as goes_on:
+        if goes_on and folder.finished:
+            return reopen_agent(out)
         if not goes_on:
             folder.begin(config)
         outcome = work(folder)
@@ -139,6 +143,8 @@ def reopen_agent(out: Path) -> AgentOutcome:
     """A finished run of `lapwing train`: its agent, measures and task."""
     folder = RunFolder(out)
     config = folder.config()
+    if config.get("kind") != "agent":
+        raise ConfigError(f"{out} holds a representation, not an agent; lapwing.load reads it")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; go on with lapwing train … --resume")
     settings = AgentSettings.from_json(config["settings"])
@@ -191,13 +197,16 @@ def _phi(
     """φ as it is given, or how to learn it seeing what the agent sees, or None if it is not needed."""
     if isinstance(source, GymEnv):
         _refuse_what_is_for_mazes(settings, representation)
-        check_env(partial(make_env, source.env_id))
+        checked_starts(partial(make_env, source.env_id))
         return None
     if settings.reward not in SHAPED_BY_PHI:
         if representation is not None:
             raise ConfigError(
                 f"reward {settings.reward!r} uses no representation; leave --representation out"
             )
+        for name in ("filter", "scale"):
+            if getattr(settings, name) is not None:
+                raise ConfigError(f"reward {settings.reward!r} uses no {name}; leave --{name} out")
         return None
     if representation is not None:
         return representation if isinstance(representation, Representation) else load(representation)
@@ -239,9 +248,11 @@ def _train(
     folder: RunFolder | None,
 ) -> AgentOutcome:
     on_chunk = on_progress and (lambda *chunk: on_progress("training", *chunk))
+    starts = Starts(0, 0)
     if task is None:
         assert isinstance(source, GymEnv)
         make = partial(make_env, source.env_id)
+        starts = checked_starts(make)
         training, spec = train_on_env(make, settings, checkpoints=folder, on_chunk=on_chunk)
         measures: dict[str, Any] = {"target": source.env_id}
     else:
@@ -264,7 +275,7 @@ def _train(
         "version": __version__,
     }
     config = {"target": measures["target"], "settings": settings.as_json()}
-    return AgentOutcome(Agent(training.q, spec, config), result, shaped)
+    return AgentOutcome(Agent(training.q, spec, config, *starts), result, shaped)
 
 
 def _learned(

@@ -22,6 +22,10 @@ class Agent:
     spec: EncoderSpec
     config: dict[str, Any] = field(default_factory=dict)
     """Target, settings, and how it was made."""
+    first_state: int = 0
+    """The number of the first state, where states are numbers."""
+    first_action: int = 0
+    """The number of the first action."""
 
     def __repr__(self) -> str:
         return f"Agent({self.config.get('target', '?')}: {self.spec.dim} actions, {self.spec.name} network)"
@@ -29,6 +33,7 @@ class Agent:
     def values(self, observations) -> np.ndarray:
         """Q(s, ·) of one observation or of a batch."""
         array = np.asarray(observations)
+        array = array - self.first_state if self.first_state else array
         single = array.shape == self.spec.shape
         if not single and array.shape[1:] != self.spec.shape:
             raise ConfigError(f"observations have shape {array.shape}; this agent takes {self.spec.shape}")
@@ -38,7 +43,7 @@ class Agent:
 
     def act(self, observations) -> Any:
         """The best action, or one for each of a batch."""
-        actions = self.values(observations).argmax(axis=-1)
+        actions = self.first_action + self.values(observations).argmax(axis=-1)
         return int(actions) if actions.ndim == 0 else actions
 
     def save(self, path: str | Path) -> None:
@@ -48,6 +53,8 @@ class Agent:
             "version": __version__,
             "kind": "agent",
             "encoder": dataclasses.asdict(self.spec),
+            "first_state": self.first_state,
+            "first_action": self.first_action,
             "config": self.config,
         }
         storage.write_tensors(Path(path), named_arrays(self.q, "q"), manifest)
@@ -67,6 +74,12 @@ def load_agent(path: str | Path) -> Agent:
     try:
         spec = manifest["encoder"]
         spec = EncoderSpec(**(spec | {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}))
-        return Agent(filled(encoder_skeleton(spec), tensors, "q", path), spec, dict(manifest["config"]))
+        return Agent(
+            filled(encoder_skeleton(spec), tensors, "q", path),
+            spec,
+            dict(manifest["config"]),
+            int(manifest["first_state"]),
+            int(manifest["first_action"]),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not fit its own description ({error})") from error

@@ -40,6 +40,8 @@ from lapwing.representation import embed_batch
 from lapwing.timing import stopwatch
 
 EVALUATION_EPISODES = 10
+LONGEST_EVALUATION = 1_000
+"""Where an environment has no time limit, an evaluated episode ends after so many steps."""
 Reward = Callable[[Any, Any, Any], Any]
 _EVALUATION = 2**31
 """Seeds of evaluation episodes are apart from those of training."""
@@ -72,13 +74,25 @@ def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
     )
 
 
-def check_env(make_env: Callable[[], gymnasium.Env]) -> None:
-    """Refuse an environment that cannot be made or learned from."""
+class Starts(NamedTuple):
+    """The first numbers of an environment's Discrete spaces, which need not be 0."""
+
+    state: int
+    action: int
+
+
+def checked_starts(make_env: Callable[[], gymnasium.Env]) -> Starts:
+    """Where the spaces begin; an environment that cannot be made or learned from is refused."""
     env = make_env()
     try:
         space_spec(env, hidden=())
+        return _starts(env)
     finally:
         env.close()
+
+
+def _starts(env: gymnasium.Env) -> Starts:
+    return Starts(*(int(getattr(space, "start", 0)) for space in (env.observation_space, env.action_space)))
 
 
 def train_on_env(
@@ -114,9 +128,7 @@ class _Player:
 
     def __init__(self, env: gymnasium.Env, seed: int, reward: Reward | None, begun: int = 0):
         self.env, self.seed, self.reward, self.begun = env, seed, reward, begun
-        # Discrete spaces may begin at another number than 0.
-        self.first_action = int(getattr(env.action_space, "start", 0))
-        self.first_state = int(getattr(env.observation_space, "start", 0))
+        self.first_state, self.first_action = _starts(env)
         self.begin()
 
     def begin(self) -> None:
@@ -143,7 +155,9 @@ class _Player:
             raise DatasetError(
                 f"an observation holds NaN or infinity in episode {self.begun - 1}; mend the environment"
             )
-        return observation - self.first_state if np.ndim(observation) == 0 else observation
+        if np.ndim(observation) == 0:
+            return observation - self.first_state
+        return np.array(observation)  # a copy: an environment may write its next one over it
 
 
 def _train(
@@ -176,9 +190,9 @@ def _train(
             learner = moved_target(learner, settings.target_rate)
         elapsed = time.perf_counter() - began
         if step in evaluations:
-            if not np.isfinite(loss):
-                raise not_finite(step)
             value = mean_return(judge, learner.q, settings.seed)
+            if not (np.isfinite(loss) and np.isfinite(value)):
+                raise not_finite(step)
             returns[np.searchsorted(evaluations, step)] = value
             row = {"return": value, "loss": float(loss), "step": step}
             row |= {"steps_per_second": (step - first) / elapsed, "seconds": seconds + elapsed}
@@ -211,14 +225,17 @@ def _act(epsilon: float, q: Encoder, observation, key: PRNGKeyArray):
 
 
 def mean_return(env: gymnasium.Env, q: Encoder, seed: int) -> float:
-    """The mean return of the greedy policy over ten episodes, always the same ones."""
+    """The mean return of the greedy policy over ten fixed episodes; NaN if Q is not finite."""
     player, total = _Player(env, seed, None, begun=_EVALUATION), 0.0
+    limited = env.spec is not None and env.spec.max_episode_steps is not None
     for _ in range(EVALUATION_EPISODES):
-        over = False
-        while not over:
-            values = embed_batch(q, np.asarray(player.observation)[None])
-            (_, _, reward, _, _), over = player.step(int(values[0].argmax()))
-            total += reward
+        over, steps = False, 0
+        while not over and (limited or steps < LONGEST_EVALUATION):
+            values = embed_batch(q, np.asarray(player.observation)[None])[0]
+            if not np.isfinite(values).all():
+                return float("nan")
+            (_, _, reward, _, _), over = player.step(int(values.argmax()))
+            total, steps = total + reward, steps + 1
         player.begin()
     return total / EVALUATION_EPISODES
 
