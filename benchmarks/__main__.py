@@ -64,7 +64,7 @@ def _markdown(title: str, parts: tuple[str, ...], rows: list[Row]) -> str:
         f"# {title}",
         "",
         f"lapwing {__version__}, Python {platform.python_version()}, one core. "
-        f"Made by `{command}`; speeds are ratios within one run. "
+        f"Made by `{command}`; ratios of speeds are within one run. "
         "The row on PyTorch is there where torch is installed.",
         "",
         "| claim | measured | wanted | note |",

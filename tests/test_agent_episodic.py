@@ -391,7 +391,7 @@ class Seeing(gymnasium.Env):
 
 class TestRefused:
     def test_continuous_actions(self):
-        message = r"DQN needs a Discrete action space, and this one is Box\(-2\.0, 2\.0"
+        message = r"DQN needs a Discrete action space, not Box\(-2\.0, 2\.0"
         envs = []
 
         def make():

@@ -523,7 +523,11 @@ def test_an_agent_on_a_gymnasium_environment(elsewhere):
         ("train HardMaze --steps 0", "steps must be a whole number at least 1"),
         ("train HardMaze --resume", "resume needs --out"),
         ("train HardMaze --filter heat --preset paper", "filter 'heat' needs single eigenfunctions"),
-        ("train gym:Pendulum-v1", "DQN needs a Discrete action space, and this one is Box"),
+        (
+            "train HardMaze --reward l2 --preset paper",
+            "preset says how φ is learned, and none",
+        ),
+        ("train gym:Pendulum-v1", "DQN needs a Discrete action space, not Box"),
         ("train gym:CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1?"),
         ("train gym:CartPole-v1 --reward mix", "reward='mix' goes with mazes"),
         ("train nowhere.npz", "no data file nowhere.npz"),

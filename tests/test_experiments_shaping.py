@@ -13,9 +13,9 @@ from lapwing.experiments.learning_speed import (
     audit_tables,
     audited_rewards,
     final_returns,
+    goal_distances,
     return_curves,
     speed_table,
-    state_values,
     steps_taken,
     task_of,
 )
@@ -217,7 +217,7 @@ def test_curves_have_the_mean_over_seeds_and_maps_are_of_seed_0():
     curve = return_curves(rows, "HardMaze")["mix (the paper's β: 5)"]
     assert (curve.x, curve.mean) == ([500.0, 1000.0], [-35.0, -20.0])
     assert curve.low[0] < -35.0 < curve.high[0]
-    assert state_values(rows, "HardMaze", "mix") is None
+    assert goal_distances(rows, "HardMaze", "mix") is None
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])

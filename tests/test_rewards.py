@@ -374,7 +374,9 @@ class TestSteps:
 
     def test_a_distance_that_never_changes_has_no_steps(self, four_room, positions):
         reward = GoalReward("potential", Goal(positions[0]), four_room, gamma=0.9)
-        expected = "the distance to the goal is the same everywhere; no scale makes it steps"
+        expected = (
+            "the distance to the goal is the same everywhere; learn φ with a larger beta, or choose a filter"
+        )
         assert refused(one_step_scale, np.ones(3), np.ones(3)) == expected
         assert refused(reward.in_steps, positions[:3], positions[:3]) == expected
 
@@ -411,7 +413,7 @@ class TestRefused:
         assert refused(GoalReward, form, Goal(positions[0]), gamma=0.9) == expected
 
     def test_potential_without_gamma(self, four_room, positions):
-        expected = "reward 'potential' needs gamma, the discount of the agent that it is for"
+        expected = "reward 'potential' needs gamma, the discount of its agent; give gamma=0.98 or so"
         assert refused(check_form, "potential", has_representation=True, gamma=None) == expected
         assert refused(GoalReward, "potential", Goal(positions[0]), four_room) == expected
 
@@ -479,5 +481,5 @@ def test_the_gradient_at_the_goal_is_finite(form):
 
 
 def test_only_a_distance_in_the_embedding_can_be_counted_in_steps():
-    with pytest.raises(ConfigError, match="reward 'l2' uses no distance in the embedding; there is nothing"):
+    with pytest.raises(ConfigError, match="'l2' uses no distance in the embedding; leave in_steps out"):
         GoalReward("l2", Goal(np.zeros(2))).in_steps(np.zeros((2, 2)), np.ones((2, 2)))

@@ -235,7 +235,7 @@ class TestScales:
     def test_an_embedding_that_vanished_has_no_steps(self):
         with pytest.raises(ConfigError) as caught:
             task_of(ROOM).one_step_scale(np.ones((9, 4)))
-        assert str(caught.value) == "the distance to the goal is the same everywhere; no scale makes it steps"
+        assert str(caught.value).startswith("the distance to the goal is the same everywhere; learn φ with")
 
     @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
     def test_a_potential_counts_steps_under_every_filter(self, filter):

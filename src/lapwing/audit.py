@@ -30,7 +30,7 @@ class Audit:
     local_optima: int
     """States besides the goal where every move looks worse."""
     flat: float
-    """Share of the other states where no move looks better, and some as good."""
+    """Share of states besides the goal where no move looks better, and some as good."""
     astray: float
     """Share of states besides the goal whose greedy step leads away from it; ties count in part."""
     greedy_success: float

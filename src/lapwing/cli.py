@@ -85,7 +85,7 @@ class Evaluate:
 class Audit:
     """Judge shaped rewards before any agent is trained: how they mislead, and how far one must look ahead.
 
-    lapwing audit HardMaze: every form and filter, with φ as the chain's own eigenvectors give it.
+    lapwing audit HardMaze: every filter, with φ as the chain's own eigenvectors give it.
 
     lapwing audit runs/HardMaze: with the φ that was learned.
 

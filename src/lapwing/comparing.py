@@ -37,7 +37,7 @@ def compare_rewards(
     forms: Sequence[RewardForm] = BY_DEFAULT,
     episode_length: int = 50,
 ) -> Comparison:
-    """Audit every form of reward, with the distance of every representation under every filter.
+    """Audit rewards, those shaped by φ with every representation under every filter.
 
     Args:
         targets: a maze, for φ as the chain's own eigenvectors give it; representations or runs of `lapwing

@@ -93,7 +93,7 @@ def check_form(form: str, *, has_representation: bool, gamma: float | None) -> N
             "lapwing.load returns, or use sparse, l2 or rawmix"
         )
     if form == "potential" and gamma is None:
-        raise ConfigError("reward 'potential' needs gamma, the discount of the agent that it is for")
+        raise ConfigError("reward 'potential' needs gamma, the discount of its agent; give gamma=0.98 or so")
     if gamma is not None and not 0 < gamma <= 1:
         raise ConfigError(f"gamma must be above 0 and at most 1, not {gamma!r}")
 
@@ -206,9 +206,7 @@ class GoalReward:
             1.0
         """
         if self.form not in SHAPED_BY_PHI:
-            raise ConfigError(
-                f"reward {self.form!r} uses no distance in the embedding; there is nothing to scale"
-            )
+            raise ConfigError(f"reward {self.form!r} uses no distance in the embedding; leave in_steps out")
         here, there = (self.distances(ends).latent for ends in (states, next_states))
         return dataclasses.replace(self, scale=self.scale * one_step_scale(here, there))
 
@@ -226,5 +224,7 @@ def one_step_scale(here: np.ndarray, there: np.ndarray) -> float:
     """
     change = np.abs(np.asarray(there, np.float64) - np.asarray(here, np.float64))
     if not change.any():
-        raise ConfigError("the distance to the goal is the same everywhere; no scale makes it steps")
+        raise ConfigError(
+            "the distance to the goal is the same everywhere; learn φ with a larger beta, or choose a filter"
+        )
     return 1 / float(np.mean(change[change > 0]))

@@ -168,7 +168,7 @@ def shaped_task(task: GridTask, settings: AgentSettings, representation: Represe
 
 
 def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
-    """`commute`, whose distance follows true steps best, where the eigenfunctions are told apart."""
+    """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
     if filter is not None:
         return filter
     return "commute" if representation.rotated and representation.dim > 1 else "soft"
@@ -195,6 +195,9 @@ def _phi(
     source: Maze | GymEnv, settings: AgentSettings, representation: Phi | None, recipe: LearnSettings
 ) -> Representation | LearnSettings | None:
     """φ as it is given, or how to learn it seeing what the agent sees, or None if it is not needed."""
+    learned = isinstance(source, Maze) and representation is None and settings.reward in SHAPED_BY_PHI
+    if recipe.preset != "default" and not learned:
+        raise ConfigError("preset says how φ is learned, and none is learned here; leave --preset out")
     if isinstance(source, GymEnv):
         _refuse_what_is_for_mazes(settings, representation)
         checked_starts(partial(make_env, source.env_id))
@@ -222,7 +225,9 @@ def _phi(
 def _refuse_what_is_for_mazes(settings: AgentSettings, representation: Phi | None) -> None:
     """An option that would do nothing is a misunderstanding."""
     if representation is not None:
-        raise ConfigError("representation goes with mazes; in Python, agents.episodic takes a GoalReward")
+        raise ConfigError(
+            "representation goes with mazes; in Python, agents.episodic.train_on_env takes a GoalReward"
+        )
     for name in ("reward", "filter", "scale", "goal", "observation", "stay", "episode_length"):
         value = getattr(settings, name)
         if value != getattr(AgentSettings(), name):

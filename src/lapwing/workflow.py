@@ -204,11 +204,12 @@ def load(path: str | Path) -> Representation:
     if not path.is_dir():
         return load_representation(path)
     folder = RunFolder(path)
-    agents = folder.config().get("kind") == "agent"
-    if agents and folder.finished and not folder.representation.is_file():
+    is_agent = folder.config().get("kind") == "agent"
+    if is_agent and folder.finished and not folder.representation.is_file():
         raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
     if not folder.representation.is_file():
-        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing learn … --resume")
+        command = "train" if is_agent else "learn"
+        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
     return load_representation(folder.representation)
 
 

@@ -21,7 +21,7 @@ class Agent:
     q: Encoder
     spec: EncoderSpec
     config: dict[str, Any] = field(default_factory=dict)
-    """Target, settings, and how it was made."""
+    """Target and settings."""
     first_state: int = 0
     """The number of the first state, where states are numbers."""
     first_action: int = 0

@@ -114,4 +114,4 @@ def evaluation_steps(settings: AgentSettings) -> np.ndarray:
 
 def not_finite(step: int) -> NonFiniteError:
     """What to do when values run away."""
-    return NonFiniteError(f"Q is not finite at step {step}; lower --learning-rate or --scale")
+    return NonFiniteError(f"Q is not finite at step {step}; lower --learning-rate (or, in a maze, --scale)")

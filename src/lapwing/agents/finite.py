@@ -101,7 +101,7 @@ def train_on_maze(
     with stopwatch() as watch:
         run_chunk = _compiled_chunk(tables, optimiser, settings, state)
         table_of = eqx.filter_jit(q_values)
-        q_table = np.asarray(table_of(state.learner.q, tables.observations))
+        table_of(state.learner.q, tables.observations)  # compiled here, so that no chunk pays for it
     for number in range(int(np.searchsorted(evaluations, step, side="right")), len(evaluations)):
         end, began = int(evaluations[number]), time.perf_counter()
         state, loss = jax.block_until_ready(run_chunk(state, step, end))

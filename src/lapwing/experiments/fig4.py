@@ -6,13 +6,13 @@ from lapwing.experiments.grid import Row, Run
 from lapwing.experiments.learning_speed import (
     audit_tables,
     final_returns,
+    goal_distances,
     return_curves,
     speed_table,
-    state_values,
     task_of,
 )
 from lapwing.experiments.shaping import (
-    CURVES,
+    COMPARED,
     MAZES,
     about_recipe,
     execute,
@@ -32,7 +32,7 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
         shaping_run("fig4", preset, maze, curve, seed)
         for seed in range(seeds)
         for maze in MAZES
-        for curve in CURVES
+        for curve in COMPARED
     ]
 
 
@@ -40,7 +40,7 @@ def draw(rows: list[Row], preset: Preset) -> Figure:
     """For each maze the distance to the goal in the embedding of seed 0, and the curves of all rewards."""
     panels = {}
     for maze in MAZES:
-        maps = {title: state_values(rows, maze, reward) for reward, title in _MAPS.items()}
+        maps = {title: goal_distances(rows, maze, reward) for reward, title in _MAPS.items()}
         found = {title: values for title, values in maps.items() if values is not None}
         panels[maze] = ShapingPanel(task_of(maze), found, return_curves(rows, maze))
     return draw_shaping(panels)

@@ -9,14 +9,13 @@ from scipy.stats import kendalltau
 from lapwing.audit import LONGEST_LOOKAHEAD
 from lapwing.envs.gridworld import GridWorld
 from lapwing.experiments.grid import Row
-from lapwing.experiments.shaping import BASELINES, CURVES, MAZES
+from lapwing.experiments.shaping import BASELINES, COMPARED, MAZES
 from lapwing.experiments.tables import Interval, bootstrap, interval, markdown_table, select
 from lapwing.mazes import read_maze
 from lapwing.plots import Curve
 from lapwing.tasks import GridTask, grid_task
 from lapwing.training import steps_to_optimum
 
-OURS = tuple(curve.reward for curve in CURVES if curve.reward not in BASELINES)
 _ABOUT_SPEED = (
     "The first evaluation of the greedy policy, one every 500 steps, whose mean return over all starts is "
     "within 2 of the optimum; the 10,000 random steps before are not counted. A run that never gets there "
@@ -47,7 +46,7 @@ def task_of(maze: str) -> GridTask:
 def return_curves(rows: list[Row], maze: str) -> dict[str, Curve]:
     """The mean return over the steps, for each reward."""
     curves = {}
-    for curve in CURVES:
+    for curve in COMPARED:
         cell = select(rows, environment=maze, reward=curve.reward, metric="return")
         steps = sorted({row["step"] for row in cell})
         found = {step: interval(cell, step=step) for step in steps}
@@ -56,7 +55,7 @@ def return_curves(rows: list[Row], maze: str) -> dict[str, Curve]:
     return curves
 
 
-def state_values(rows: list[Row], maze: str, reward: str) -> np.ndarray | None:
+def goal_distances(rows: list[Row], maze: str, reward: str) -> np.ndarray | None:
     """The distance of each state to the goal in the embedding of seed 0."""
     cell = select(rows, environment=maze, reward=reward, metric="distance", seed=0)
     return np.array([row["value"] for row in sorted(cell, key=lambda row: row["step"])]) if cell else None
@@ -76,11 +75,11 @@ def steps_taken(rows: list[Row], maze: str, reward: str) -> dict[int, tuple[floa
 
 def speed_table(rows: list[Row]) -> list[str]:
     """Steps to within 2 of the optimum, and how many times fewer than the best baseline's."""
-    steps = [[curve.label, *(_steps(rows, maze, curve.reward) for maze in MAZES)] for curve in CURVES]
+    steps = [[curve.label, *(_steps(rows, maze, curve.reward) for maze in MAZES)] for curve in COMPARED]
     ratios = [
         [curve.label, *(_ratio(rows, maze, curve.reward) for maze in MAZES)]
-        for curve in CURVES
-        if curve.reward in OURS
+        for curve in COMPARED
+        if curve.learns_phi
     ]
     lines = [_ABOUT_SPEED, "", *markdown_table(["reward", *MAZES], steps), ""]
     return [*lines, _ABOUT_RATIO, "", *markdown_table(["reward", *MAZES], ratios)]
@@ -89,7 +88,7 @@ def speed_table(rows: list[Row]) -> list[str]:
 def final_returns(rows: list[Row]) -> list[str]:
     """The mean return at the end, and the optimum."""
     lines: list[list[object]] = [["optimum", *(f"{task_of(maze).optimal_return:.3f}" for maze in MAZES)]]
-    for curve in CURVES:
+    for curve in COMPARED:
         lines.append([curve.label, *(_final(rows, maze, curve.reward) for maze in MAZES)])
     return markdown_table(["reward", *MAZES], lines)
 
@@ -111,7 +110,7 @@ _MEASURES = ("correlation", "local_optima", "astray", "greedy_success")
 def audited_rewards(rows: list[Row], maze: str) -> list[AuditedReward]:
     """In the order in which the audit expects the rewards to be learned from."""
     audited = []
-    for curve in CURVES:
+    for curve in COMPARED:
         taken = steps_taken(rows, maze, curve.reward)
         if not taken:
             continue

@@ -23,8 +23,8 @@ AUDITED = (
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One curve of figure 4."""
+class ComparedReward:
+    """A reward of figure 4, and its curve."""
 
     reward: str
     """How the table knows it."""
@@ -39,19 +39,19 @@ class Curve:
         return self.form in SHAPED_BY_PHI
 
 
-CURVES = (
-    Curve("sparse", "sparse", "sparse"),
-    Curve("l2", "l2", "l2"),
-    Curve("rawmix", "rawmix", "rawmix"),
-    Curve("mix", "mix (the paper's β: 5)", "mix", dict.fromkeys(MAZES, 5.0)),
-    Curve(
+COMPARED = (
+    ComparedReward("sparse", "sparse", "sparse"),
+    ComparedReward("l2", "l2", "l2"),
+    ComparedReward("rawmix", "rawmix", "rawmix"),
+    ComparedReward("mix", "mix (the paper's β: 5)", "mix", dict.fromkeys(MAZES, 5.0)),
+    ComparedReward(
         "mix-low-beta",
-        "mix (the re-implementation's β: 2.5, 2.5, 0.5)",
+        "mix (β of the authors' later code: 2.5, 2.5, 0.5)",
         "mix",
         dict(zip(MAZES, (2.5, 2.5, 0.5), strict=True)),
     ),
-    Curve("commute", "mix of commute distance (ours)", "mix"),
-    Curve("potential", "potential of commute distance (ours)", "potential"),
+    ComparedReward("commute", "mix of commute distance (ours)", "mix"),
+    ComparedReward("potential", "potential of commute distance (ours)", "potential"),
 )
 QUICK_AGENT: dict[str, Any] = {"hidden": (64, 64), "steps": 40_000}
 QUICK_PHI: dict[str, Any] = {"estimator": "exact", "steps": 2_000}
@@ -82,7 +82,7 @@ def about_recipe(preset: Preset) -> list[str]:
     ]
 
 
-def shaping_run(figure: str, preset: Preset, maze: str, curve: Curve, seed: int) -> Run:
+def shaping_run(figure: str, preset: Preset, maze: str, curve: ComparedReward, seed: int) -> Run:
     """A run of one curve with one seed."""
     agent: dict[str, Any] = {"reward": curve.form, "seed": seed, "evaluate_every": 500}
     agent |= QUICK_AGENT if preset == "quick" else {}
