@@ -424,13 +424,16 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     while not (tmp_path / "run" / "config.json").exists():
         assert process.poll() is None
         time.sleep(0.05)
-    while True:  # now and then the first is lost in a callback of the compiler, which catches everything
+    presses, ended = 0, False
+    while not ended:
         process.send_signal(signal.SIGINT)
+        presses += 1
         with contextlib.suppress(subprocess.TimeoutExpired):
             out, err = process.communicate(timeout=30)
-            break
+            ended = True
     assert (process.returncode, out) == (130, "")
-    assert "Traceback" not in err
+    # Now and then the first is lost in a callback of JAX, where Python shows it and goes on.
+    assert presses > 1 or "Traceback" not in err
     assert "--out run --resume" in err
 
 
