@@ -49,8 +49,8 @@ def compare_rewards(
 
     Example:
         >>> task, audits, _ = compare_rewards("HardMaze", forms=["l2", "mix"])
-        >>> [(one.name, one.lookahead) for one in audits][:2]
-        [('l2', 26), ('mix, soft', 14)]
+        >>> {one.name: one.lookahead for one in audits[:2]}
+        {'l2': 26, 'mix, soft': 14}
     """
     if episode_length < 1:
         raise ConfigError(f"episode_length must be at least 1, not {episode_length}")
