@@ -30,7 +30,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Learn(LearnSettings):
+class RunOptions:
+    """Where a run is kept, for the commands that make one."""
+
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: a new one in runs/)")
+    ] = None
+    """The run folder."""
+    overwrite: bool = False
+    """Replace the run that is in the folder."""
+    resume: bool = False
+    """Go on with the run in the folder where it was interrupted."""
+    json: bool = False
+    """Print the measures as one line of JSON on standard output, and nothing else there."""
+
+    def __post_init__(self) -> None:
+        """Check nothing yet: `settings` does, where its message is not wrapped by the parser's."""
+
+
+@dataclass(frozen=True)
+class Learn(RunOptions, LearnSettings):
     """Learn a representation, evaluate it and draw it.
 
     lapwing learn FourRoom: 10⁶ random steps, 20 eigenfunctions, in seconds.
@@ -46,19 +65,6 @@ class Learn(LearnSettings):
 
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
     """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), an .npz file, or gym:ENV_ID."""
-    out: Annotated[
-        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: a new one in runs/)")
-    ] = None
-    """The run folder."""
-    overwrite: bool = False
-    """Replace the run that is in the folder."""
-    resume: bool = False
-    """Go on with the run in the folder where it was interrupted."""
-    json: bool = False
-    """Print the measures as one line of JSON on standard output, and nothing else there."""
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: `settings` does, where its message is not wrapped by the parser's."""
 
     def settings(self) -> LearnSettings:
         """The settings of learning alone."""
@@ -113,7 +119,7 @@ class Audit:
 
 
 @dataclass(frozen=True)
-class Train(AgentSettings):
+class Train(RunOptions, AgentSettings):
     """Train a DQN agent on a shaped reward, with a learning curve and an animation of its policy.
 
     lapwing train HardMaze: learns φ first (seconds), then from its distance as a potential.
@@ -135,19 +141,6 @@ class Train(AgentSettings):
     """A run of lapwing learn on the same maze, or a saved representation."""
     preset: Literal["default", "paper"] = "default"
     """How φ is learned where none is given: lapwing's way, or the paper's."""
-    out: Annotated[
-        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: a new one in runs/)")
-    ] = None
-    """The run folder."""
-    overwrite: bool = False
-    """Replace the run that is in the folder."""
-    resume: bool = False
-    """Go on with the run in the folder where it was interrupted."""
-    json: bool = False
-    """Print the measures as one line of JSON on standard output, and nothing else there."""
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: `settings` does, where its message is not wrapped by the parser's."""
 
     def settings(self) -> AgentSettings:
         """The settings of the agent alone."""
