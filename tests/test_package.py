@@ -145,7 +145,20 @@ ORDER = [
     *("errors", "storage", "validation", "settings", "mazes", "envs", "experience", "sampling", "chain"),
     *("encoders", "objectives", "ritz", "targets", "timing", "estimators", "learning", "representation"),
     *("stopping", "resolving", "evaluation", "baselines", "runs", "workflow", "rewards", "tasks"),
-    *("audit", "comparing", "agents", "training", "plots", "progress", "report", "experiments", "cli"),
+    *(
+        "audit",
+        "comparing",
+        "online",
+        "agents",
+        "control",
+        "training",
+        "plots",
+        "progress",
+        "report",
+        "experiments",
+        "commands",
+        "cli",
+    ),
 ]
 
 

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lapwing.chain import Chain
+from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.simulator import goal_observation
 from lapwing.representation import Representation
 from lapwing.ritz import RANK_TOLERANCE
 from lapwing.settings import Filter
 from lapwing.targets import Target
 
+SOME_STATES = 4_000
+"""From so many states of an arena the way to the goal is measured."""
 SAME_EIGENVALUE = 1e-7
 FIRST_EIGENFUNCTIONS = 11
 """`cosine_mean` is over this many, as later papers report it."""
@@ -161,6 +165,9 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
         measures |= _floors(spectrum, target, dim)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
+    if target.arena is not None:
+        states = target.some_observations(SOME_STATES, representation.config["settings"]["seed"])
+        measures["distance_correlation"] = path_correlations(representation, target.arena, states)
     return measures
 
 
@@ -201,13 +208,27 @@ def _distance_correlations(representation: Representation, target: Target) -> di
     goals = np.unique(np.linspace(0, world.n_states - 1, 100).astype(int))
     if world.goal_state is not None:
         goals = np.array([world.goal_state])
-    filters: tuple[Filter, ...] = ("soft", "unit", "commute", "heat")
-    if not representation.rotated or representation.dim < 2:
-        filters = ("soft",)
     return {
         name: distance_correlation(world, representation.embed(target.states, name), goals)
-        for name in filters
+        for name in _filters(representation)
     }
+
+
+def path_correlations(representation: Representation, arena: Arena, states: np.ndarray) -> dict[str, float]:
+    """In an arena: with the length of the shortest way to its goal, for each filter, and that of l2."""
+    ways = arena.path_lengths(states[:, :2])
+    goal = goal_observation(arena, whole=states.shape[1] > 2)
+    found = {
+        name: rank_correlation(representation.distance(states, goal, name), ways)
+        for name in _filters(representation)
+    }
+    return found | {"l2": rank_correlation(np.linalg.norm(states[:, :2] - arena.goal, axis=1), ways)}
+
+
+def _filters(representation: Representation) -> tuple[Filter, ...]:
+    """Those that the representation has what it takes for."""
+    rotated = representation.rotated and representation.dim > 1
+    return ("soft", "unit", "commute", "heat") if rotated else ("soft",)
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

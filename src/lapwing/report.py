@@ -10,6 +10,9 @@ from rich.table import Table
 from lapwing import plots
 from lapwing.audit import Audit, ranking
 from lapwing.comparing import Comparison
+from lapwing.control import ControlOutcome
+from lapwing.envs.simulator import Simulator
+from lapwing.envs.top_view import TopView
 from lapwing.runs import RunFolder
 from lapwing.training import AgentOutcome
 from lapwing.workflow import Outcome
@@ -21,6 +24,8 @@ ABOUT_AUDIT = (
     "contrast: how clearly the best move stands out. best: the return of the policy that is optimal for the "
     "reward."
 )
+FILM_FRAMES = 60
+"""About so many pictures of an agent at work."""
 _ROWS = (
     (
         "gap",
@@ -136,6 +141,60 @@ def draw_agent(outcome: AgentOutcome, folder: Path) -> list[Path]:
     figures["policy"] = plots.draw_policy(shaped.task, values)
     frames = plots.policy_frames(shaped.task, values.argmax(axis=1))
     return [*_saved(figures, folder), plots.save_animation(frames, folder / "policy")]
+
+
+def control_table(outcome: ControlOutcome) -> Table:
+    """How an agent did in its arena, and whether φ led to the goal."""
+    result = outcome.result
+    settings = result["settings"]
+    title = f"{result['target']}, reward {result['reward']} ({settings['preset']})"
+    table = Table(title=title, box=None, title_justify="left")
+    for column, style in (("measure", "bold"), ("value", "cyan"), ("", "dim")):
+        table.add_column(column, style=style, justify="right" if column == "value" else "left")
+    last = f"{result['evaluated_at'][-1]:,}"
+    starts = len(outcome.attempts.reached)
+    table.add_row("success", f"{result['success']:.0%}", f"of {starts} starts, after {last} steps")
+    table.add_row("way left", f"{result['final_distance']:.2f}", "to the goal at the end, in the mean")
+    steps = result["steps_to_success"]
+    table.add_row("steps to 90 %", "never" if steps is None else f"{steps:,}", "success")
+    if "gate" in result:
+        beside = f"rank correlation with the way to the goal ({settings['filter']}); l2: "
+        table.add_row("φ's distance", f"{result['gate']:.3f}", f"{beside}{result['gate_l2']:.3f}")
+    table.add_row("training, s", f"{result['train_seconds']:.1f}", "")
+    return table
+
+
+def draw_control(outcome: ControlOutcome, folder: Path) -> list[Path]:
+    """Success over the steps, φ's distance, where the policy goes, and a film from the farthest start."""
+    result, arena, attempts = outcome.result, outcome.arena, outcome.attempts
+    figures = {"success": plots.draw_success(result["evaluated_at"], result["successes"])}
+    if outcome.representation is not None:
+        title = f"φ's distance to the goal, {result['settings']['filter']}"
+        figures["goal"] = plots.draw_goal_map(arena, outcome.goal_map(), title)
+    figures["paths"] = plots.draw_paths(arena, attempts.paths, attempts.reached)
+    frames = filmed(outcome)
+    figures["strip"] = plots.draw_strip(frames)
+    return [*_saved(figures, folder), plots.save_animation(frames, folder / "film", milliseconds=60)]
+
+
+def filmed(outcome: ControlOutcome) -> list[np.ndarray]:
+    """The agent from the start that is farthest from the goal, of those it reaches it from, if any."""
+    arena, attempts = outcome.arena, outcome.attempts
+    ways = arena.path_lengths(attempts.paths[0])
+    start = int(np.argmax(ways + attempts.reached * ways.max()))
+    away = np.linalg.norm(attempts.paths[:, start] - arena.goal, axis=1)
+    there = np.flatnonzero(away <= arena.goal_radius)
+    last = int(there[0]) + 10 if len(there) else len(away) - 1
+    simulator = Simulator(arena)
+    view, row = TopView(simulator), simulator.at_rest(attempts.paths[:1, start])
+    every = max(1, last // FILM_FRAMES)
+    frames = []
+    for step in range(min(last, len(away) - 1) + 1):
+        if step % every == 0:
+            frames.append(view(row[0]))
+        row = simulator.step(row, outcome.agent.act(simulator.observe(row)))
+    view.close()
+    return frames
 
 
 def audit_table(comparison: Comparison) -> Table:

@@ -21,7 +21,10 @@ SECONDS_BETWEEN_CHECKPOINTS = 2.0
 SHARE_OF_CHECKPOINTS = 0.05
 """How much of the time may go into writing them, where they are large."""
 KEPT_CHECKPOINTS = 2
-FIGURES = ("spectrum", "learning", "eigenfunctions", "distances", "embedding", "returns", "reward", "policy")
+FIGURES = (
+    *("spectrum", "learning", "eigenfunctions", "distances", "embedding", "returns", "reward", "policy"),
+    *("success", "goal", "paths", "strip", "film"),
+)
 """The pictures that a run may have, each as .png and .svg, or as .gif."""
 
 

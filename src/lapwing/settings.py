@@ -17,7 +17,7 @@ EncoderName = Literal["linear", "mlp", "fourier", "conv"]
 Schedule = Literal["constant", "cosine"]
 Filter = Literal["soft", "unit", "commute", "heat"]
 RewardForm = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "potential"]
-Preset = Literal["default", "paper", "paper-shaping"]
+Preset = Literal["default", "paper", "paper-shaping", "paper-control"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class LearnSettings:
 
     dim: Annotated[int | None, chosen_by_lapwing("20, or all states if fewer")] = None
     """How many eigenfunctions, the constant among them."""
-    observation: Literal["index", "position", "image"] = "position"
-    """What φ sees of a maze."""
+    observation: Literal["index", "position", "image", "state"] = "position"
+    """What φ sees of a maze: index, position or image; of an arena: position or the whole state."""
     transitions: int = 1_000_000
     """How many random steps to collect, where the target is an environment."""
     episode_length: int = 50
@@ -86,8 +86,8 @@ class LearnSettings:
     seed: int = 0
     """The seed of everything random."""
     preset: Preset = "default"
-    """default; or of Wu, Tucker and Nachum (2019), to the letter: paper, the recipe of their study of
-    representations, and paper-shaping, that of their shaped rewards in mazes."""
+    """default; or of Wu, Tucker and Nachum (2019): paper, the recipe of their study of representations;
+    paper-shaping and paper-control, those of their shaped rewards in mazes and in arenas."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
@@ -168,8 +168,25 @@ _PAPER_SHAPING = dataclasses.replace(
     batch=128,
     hidden=(256, 256, 256),
 )
+_PAPER_CONTROL = dataclasses.replace(
+    _PAPER_SHAPING,
+    preset="paper-control",
+    dim=20,
+    transitions=576_000,
+    estimator="pairwise",
+    lam=0.99,
+    beta=2.0,
+    delta=0.1,
+    steps=50_000,
+    standardise=True,
+    rotate=True,
+)
+"""For the Point; the Ant has λ = 0.999 and a tenth of the step size. Not the paper's: `pairwise`, which is
+the same loss with less noise; inputs are standardised, for metres and metres a second are of no common scale;
+and Rayleigh-Ritz, which leaves φ itself as it is."""
 PRESETS: dict[str, LearnSettings] = {
     "default": LearnSettings(),
     "paper": _PAPER,
     "paper-shaping": _PAPER_SHAPING,
+    "paper-control": _PAPER_CONTROL,
 }

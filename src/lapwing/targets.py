@@ -11,10 +11,12 @@ import jax
 import numpy as np
 
 from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, true_chain
+from lapwing.envs.arena import Arena, open_arena, parse_arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.simulator import Simulator, random_episodes
 from lapwing.errors import ConfigError, DatasetError, nearest
 from lapwing.experience import Experience, Progress, collect, collect_walks, load_experience
-from lapwing.mazes import BUILT_IN, Maze, parse_maze, read_maze
+from lapwing.mazes import BUILT_IN, Maze, arena_names, is_arena, parse_maze, read_maze
 from lapwing.settings import PRESETS, LearnSettings
 from lapwing.storage import file_sha256
 
@@ -33,7 +35,7 @@ class GymEnv:
     env_id: str
 
 
-Source = Maze | DataFile | GymEnv | Experience
+Source = Maze | Arena | DataFile | GymEnv | Experience
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,8 @@ class Target:
     """The observation of each state, where the states are enumerated."""
     file: Path | None = None
     """The data file that the experience was read from."""
+    arena: Arena | None = None
+    """The arena that a body moved through."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
@@ -117,7 +121,7 @@ class Target:
 
 def read_source(source: str | Path | Source) -> Source:
     """What a name means: a maze, a data file or `gym:ENV_ID`; an unknown one is refused with the nearest."""
-    if isinstance(source, Maze | DataFile | GymEnv | Experience):
+    if isinstance(source, Source):
         return source
     if not isinstance(source, str | Path):
         raise ConfigError(
@@ -129,6 +133,8 @@ def read_source(source: str | Path | Source) -> Source:
         return GymEnv(text.removeprefix("gym:"))
     if text in BUILT_IN:
         return read_maze(text)
+    if is_arena(text):
+        return open_arena(text)
     if _is_file(path):
         return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
     if _is_file(path / "config.json"):
@@ -143,7 +149,8 @@ def read_source(source: str | Path | Source) -> Source:
             f"target {text!r}: Minari data sets are not read yet; save the observations as .npz"
         )
     raise ConfigError(
-        f"unknown target {text!r}: it is neither a maze nor a file; {nearest(text, BUILT_IN)} "
+        f"unknown target {text!r}: it is neither a maze nor a file; "
+        f"{nearest(text, (*BUILT_IN, *arena_names()))} "
         "(or give the path of a maze .txt or a data .npz, or gym:ENV_ID)"
     )
 
@@ -159,6 +166,8 @@ def describe(source: Source) -> dict[str, Any]:
     """A source as config.json names it, in full: a maze by its text, data by its SHA-256."""
     if isinstance(source, Maze):
         return {"kind": "maze", "name": source.name, "text": source.text}
+    if isinstance(source, Arena):
+        return {"kind": "arena"} | source.description()
     if isinstance(source, GymEnv):
         return {"kind": "gym", "env_id": source.env_id}
     if isinstance(source, DataFile):
@@ -172,6 +181,8 @@ def recall(description: dict[str, Any], collected: Path) -> Source:
     kind = description.get("kind")
     if kind == "maze":
         return parse_maze(description["text"], name=description["name"])
+    if kind == "arena":
+        return parse_arena(description)
     if kind == "gym":
         return GymEnv(description["env_id"])
     if kind == "experience":
@@ -194,7 +205,8 @@ def open_target(
     """Read or collect what `source` names.
 
     Args:
-        source: a maze's name or file, an .npz file, `gym:ENV_ID`, a `Maze` or an `Experience`.
+        source: a maze's name or file, an arena's name, an .npz file, `gym:ENV_ID`, a `Maze` or an
+            `Experience`.
         settings: what to observe and how much to collect.
         collected: where an earlier start of the same run may have put what it collected.
         on_progress: called with (done, all) while an environment is stepped.
@@ -206,6 +218,9 @@ def open_target(
     again = load_experience(collected) if collected and collected.is_file() else None
     if isinstance(source, Maze):
         return _target_of_world(GridWorld(source, settings.stay), settings, again)
+    if isinstance(source, Arena):
+        experience = again or _experience_of_arena(source, settings, on_progress)
+        return Target(source.name, experience, arena=source)
     if isinstance(source, Experience):
         return _target_of_data("experience", source)
     if isinstance(source, DataFile):
@@ -218,20 +233,40 @@ def _refuse_what_does_not_apply(source: Source, settings: LearnSettings) -> None
     """An option that would do nothing is a misunderstanding."""
     if isinstance(source, Maze):
         return
-    names = ["observation", "episode_length", "stay"]
-    if not isinstance(source, GymEnv):
+    names = ["episode_length", "stay"]
+    if isinstance(source, Arena):
+        _check_seen_in_arena(settings)
+    else:
+        names.append("observation")
+    if not isinstance(source, GymEnv | Arena):
         names.append("transitions")
     for name in names:
         value = getattr(settings, name)
         if value != getattr(PRESETS[settings.preset], name):
-            kind = "an environment" if isinstance(source, GymEnv) else "data"
+            kind = "an environment" if isinstance(source, GymEnv | Arena) else "data"
             fitting = "mazes and environments" if name == "transitions" else "mazes"
             raise ConfigError(
                 f"{name}={value!r} goes with {fitting}, and this target is {kind}; leave it out"
             )
 
 
+def _check_seen_in_arena(settings: LearnSettings) -> None:
+    if settings.observation not in ("position", "state"):
+        raise ConfigError(
+            f"observation must be position or state in an arena, not {settings.observation!r}; "
+            "position is (x, y), state all positions and velocities"
+        )
+
+
+def _experience_of_arena(arena: Arena, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+    states = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
+    seen = states[..., :2] if settings.observation == "position" else states
+    return Experience(seen.reshape(-1, seen.shape[-1]), np.full(len(seen), seen.shape[1]))
+
+
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
+    if settings.observation == "state":
+        raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
     states = world.observations(settings.observation)
     if settings.true_chain:
         return Target(world.maze.name, None, world, states)

@@ -8,12 +8,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from lapwing._version import __version__
-from lapwing.agents.agent import Agent, load_agent
+from lapwing.agents.agent import Agent, ControlAgent, load_agent
+from lapwing.agents.control_settings import ControlSettings
 from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
 from lapwing.agents.settings import AgentSettings
 from lapwing.audit import WITHIN, Audit, audit
+from lapwing.control import train_control
+from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import BUILT_IN, Maze
@@ -51,28 +54,31 @@ class AgentOutcome(NamedTuple):
 
 
 def train(
-    target: str | Path | Maze | GymEnv,
+    target: str | Path | Maze | Arena | GymEnv,
     *,
     representation: Phi | None = None,
-    preset: Literal["default", "paper"] = "default",
+    preset: Literal["default", "paper", "quick"] | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     resume: bool = False,
     on_progress: OnProgress | None = None,
     **settings: Any,
-) -> Agent:
-    """Train a DQN agent to reach a goal.
+) -> Agent | ControlAgent:
+    """Train an agent to reach a goal: DQN in mazes and environments, DDPG in arenas.
 
     Args:
-        target: a maze (`"HardMaze"`, a text file), or `"gym:ENV_ID"` with discrete actions.
+        target: a maze (`"HardMaze"`, a text file), an arena (`"PointUMaze"`), or `"gym:ENV_ID"` with discrete
+            actions.
         representation: φ for a shaped reward: a `Representation`, its file, or a run of `lapwing learn`; None
             learns one first if the reward needs it.
-        preset: how it is then learned: lapwing's way, or the paper's.
+        preset: in mazes how φ is then learned: `"default"`, lapwing's way, or `"paper"`; in arenas all of the
+            agent's settings: `"quick"`, or `"paper"`.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.
         resume: go on with the run in `out`.
         on_progress: called with (phase, done, all, metrics); `lapwing.progress_bar()` gives one that draws.
-        **settings: any field of `AgentSettings`, for instance `reward="mix"` or `steps=5_000`.
+        **settings: any field of `AgentSettings`, or in arenas of `ControlSettings`, for instance
+            `reward="mix"` or `steps=8_000`.
 
     Example:
         >>> import lapwing
@@ -80,30 +86,29 @@ def train(
         >>> agent.act(np.zeros(2)) in range(4)
         True
     """
+    if isinstance(settings.get("goal"), tuple | list):  # a pair is as good as the command line's text
+        settings["goal"] = ",".join(str(number) for number in settings["goal"])
+    if out is None and (overwrite or resume):
+        raise ConfigError("overwrite and resume go with out; name a run folder")
+    folder = {"overwrite": overwrite, "resume": resume, "on_progress": on_progress}
+    path, source = None if out is None else Path(out), read_source(target)
+    if isinstance(source, Arena):
+        chosen = ControlSettings.from_keywords(settings | ({} if preset is None else {"preset": preset}))
+        return train_control(source, chosen, path, representation=representation, **folder).agent
+    preset = preset or "default"
     if preset not in RECIPES:
         raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), RECIPES)}")
     known = [field.name for field in dataclasses.fields(AgentSettings)]
     for name in settings:
         if name not in known:
             raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
-    if isinstance(settings.get("goal"), tuple | list):  # a pair is as good as the command line's text
-        settings["goal"] = ",".join(str(number) for number in settings["goal"])
-    if out is None and (overwrite or resume):
-        raise ConfigError("overwrite and resume go with out; name a run folder")
-    return train_agent(
-        target,
-        AgentSettings(**settings),
-        None if out is None else Path(out),
-        representation=representation,
-        recipe=RECIPES[preset],
-        overwrite=overwrite,
-        resume=resume,
-        on_progress=on_progress,
-    ).agent
+    agent = AgentSettings(**settings)
+    recipe = RECIPES[preset]
+    return train_agent(source, agent, path, representation=representation, recipe=recipe, **folder).agent
 
 
 def train_agent(
-    target: str | Path | Maze | GymEnv,
+    target: str | Path | Source,
     settings: AgentSettings,
     out: Path | None,
     *,
@@ -151,7 +156,9 @@ def reopen_agent(out: Path) -> AgentOutcome:
     task = _task(recall(config["target"], folder.experience), settings)
     phi = load_representation(folder.representation) if config["phi"] else None
     shaped = None if task is None else shaped_task(task, settings, phi)
-    return AgentOutcome(load_agent(folder.agent), folder.result(), shaped)
+    agent = load_agent(folder.agent)
+    assert isinstance(agent, Agent)
+    return AgentOutcome(agent, folder.result(), shaped)
 
 
 def shaped_task(task: GridTask, settings: AgentSettings, representation: Representation | None) -> ShapedTask:

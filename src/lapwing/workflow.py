@@ -176,6 +176,7 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
         config={
             "target": target.name,
             "maze": target.world.maze.text if target.world else None,
+            "arena": target.arena.description() if target.arena else None,
             "settings": settings.as_json(),
             "rank": ritz.rank,
             "provenance": _provenance(target),

@@ -1,4 +1,4 @@
-"""Agent: a trained Q with the policy that it gives, and its file."""
+"""Trained agents and their files: Q with the policy that it gives, or a policy of continuous actions."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 
 from lapwing import storage
 from lapwing._version import __version__
-from lapwing.encoders import Encoder, EncoderSpec, encoder_skeleton
+from lapwing.encoders import MLP, Encoder, EncoderSpec, encoder_skeleton
 from lapwing.errors import CheckpointError, ConfigError
 from lapwing.representation import FORMAT, check_format, checked_batch, embed_batch, filled, named_arrays
 
@@ -48,19 +48,52 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
-        manifest = {
-            "format": FORMAT,
-            "version": __version__,
-            "kind": "agent",
-            "encoder": dataclasses.asdict(self.spec),
-            "first_state": self.first_state,
-            "first_action": self.first_action,
-            "config": self.config,
-        }
-        storage.write_tensors(Path(path), named_arrays(self.q, "q"), manifest)
+        more = {"first_state": self.first_state, "first_action": self.first_action}
+        _write(path, "agent", self.spec, self.config, named_arrays(self.q, "q"), more)
 
 
-def load_agent(path: str | Path) -> Agent:
+@dataclass(frozen=True, eq=False, repr=False)
+class ControlAgent:
+    """What `lapwing.train` returns for an arena: a policy whose actions are vectors."""
+
+    actor: MLP
+    spec: EncoderSpec
+    config: dict[str, Any] = field(default_factory=dict)
+    """Target, arena and settings."""
+
+    def __repr__(self) -> str:
+        target = self.config.get("target", "?")
+        return f"ControlAgent({target}: {self.spec.dim} numbers in an action, {self.spec.name} network)"
+
+    def act(self, observations) -> np.ndarray:
+        """The action, numbers in [-1, 1], of one observation, or of each of a batch."""
+        array = np.asarray(observations)
+        single = array.shape == self.spec.shape
+        if not single and array.shape[1:] != self.spec.shape:
+            raise ConfigError(f"observations have shape {array.shape}; this agent takes {self.spec.shape}")
+        batch = checked_batch(array[None] if single else array, self.spec.shape, None)
+        actions = np.tanh(embed_batch(self.actor, batch))
+        return actions[0] if single else actions
+
+    def save(self, path: str | Path) -> None:
+        """Write one .safetensors file, checked by SHA-256 when it is loaded."""
+        _write(path, "control agent", self.spec, self.config, named_arrays(self.actor, "actor"), {})
+
+
+def _write(
+    path: str | Path,
+    kind: str,
+    spec: EncoderSpec,
+    config: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    more: dict[str, Any],
+) -> None:
+    manifest = {"format": FORMAT, "version": __version__, "kind": kind, "config": config}
+    manifest |= {"encoder": dataclasses.asdict(spec)} | more
+    storage.write_tensors(Path(path), arrays, manifest)
+
+
+def load_agent(path: str | Path) -> Agent | ControlAgent:
     """Read what `Agent.save` wrote, or the agent in a run folder. Nothing in the file is executed."""
     path = Path(path)
     if path.is_dir():
@@ -69,11 +102,14 @@ def load_agent(path: str | Path) -> Agent:
             raise ConfigError(f"{path.parent} holds no trained agent; lapwing train makes one")
     tensors, manifest = storage.read_tensors(path)
     check_format(path, manifest)
-    if manifest.get("kind") != "agent":
+    if manifest.get("kind") not in ("agent", "control agent"):
         raise CheckpointError(f"{path} holds a {manifest.get('kind', 'checkpoint')}, not an agent")
     try:
         spec = manifest["encoder"]
         spec = EncoderSpec(**(spec | {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}))
+        if manifest["kind"] == "control agent":
+            actor = filled(encoder_skeleton(spec), tensors, "actor", path)
+            return ControlAgent(actor, spec, dict(manifest["config"]))
         return Agent(
             filled(encoder_skeleton(spec), tensors, "q", path),
             spec,

@@ -2,21 +2,26 @@
 
 import gymnasium
 
-from lapwing.mazes import BUILT_IN
+from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN
+
+GRIDWORLD = "lapwing.envs.gridworld:GridWorldEnv"
+CONTROL = "lapwing.envs.control:ControlEnv"
 
 
 def register_environments() -> None:
-    """Make `gymnasium.make("lapwing/FourRoom-v0")` and its like work; `lapwing/Maze-v0` takes any maze."""
+    """Make `gymnasium.make("lapwing/FourRoom-v0")` and its like work.
+
+    `lapwing/Maze-v0` takes any maze, `lapwing/PointMaze-v0` and `lapwing/AntMaze-v0` any as an arena.
+    """
     for name in BUILT_IN:
-        _register(f"lapwing/{name}-v0", kwargs={"maze": name})
-    _register("lapwing/Maze-v0", kwargs={})
+        _register(f"lapwing/{name}-v0", GRIDWORLD, 50, {"maze": name})
+    _register("lapwing/Maze-v0", GRIDWORLD, 50, {})
+    for body in BODY_NAMES:
+        for name in ARENAS:
+            _register(f"lapwing/{body}{name}-v0", CONTROL, 300, {"body": body, "maze": name})
+        _register(f"lapwing/{body}Maze-v0", CONTROL, 300, {"body": body})
 
 
-def _register(env_id: str, kwargs: dict) -> None:
+def _register(env_id: str, entry_point: str, steps: int, kwargs: dict) -> None:
     if env_id not in gymnasium.registry:
-        gymnasium.register(
-            env_id,
-            entry_point="lapwing.envs.gridworld:GridWorldEnv",
-            max_episode_steps=50,
-            kwargs=kwargs,
-        )
+        gymnasium.register(env_id, entry_point=entry_point, max_episode_steps=steps, kwargs=kwargs)

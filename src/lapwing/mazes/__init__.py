@@ -21,6 +21,11 @@ BUILT_IN = {
     "HardMaze": "hard_maze.txt",
     "FourRoom": "four_room.txt",
 }
+ARENAS = {"UMaze": "u_maze.txt", "HookMaze": "hook_maze.txt"}
+"""Few and wide cells, for bodies that move freely within them."""
+BODY_NAMES = ("Point", "Ant")
+"""What moves through arenas."""
+_FILES = BUILT_IN | ARENAS
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
@@ -52,6 +57,22 @@ class Maze:
         return "\n".join(self.lines) + "\n"
 
 
+def arena_names() -> tuple[str, ...]:
+    """PointUMaze and so on."""
+    return tuple(body + maze for body in BODY_NAMES for maze in ARENAS)
+
+
+def is_arena(name: str) -> bool:
+    """Whether a target's name is that of an arena.
+
+    Example:
+        >>> [is_arena(name) for name in ("PointUMaze", "Ant:my_maze.txt", "FourRoom")]
+        [True, True, False]
+    """
+    body, colon, _ = name.partition(":")
+    return name in arena_names() or bool(colon and body in BODY_NAMES)
+
+
 def read_maze(source: str | Path) -> Maze:
     """A built-in maze by its name, or the maze in a text file.
 
@@ -59,8 +80,8 @@ def read_maze(source: str | Path) -> Maze:
         >>> int(read_maze("FourRoom").floor.sum())
         152
     """
-    if str(source) in BUILT_IN:
-        text = resources.files("lapwing.mazes").joinpath(BUILT_IN[str(source)]).read_text("utf-8")
+    if str(source) in _FILES:
+        text = resources.files("lapwing.mazes").joinpath(_FILES[str(source)]).read_text("utf-8")
         return parse_maze(text, name=str(source))
     path = Path(source)
     try:
@@ -68,7 +89,7 @@ def read_maze(source: str | Path) -> Maze:
     except (UnicodeDecodeError, OSError) as error:
         raise MazeError(f"maze file {path} cannot be read as text: {error}") from error
     if text is None:
-        raise MazeError(f"no maze {str(source)!r}: {nearest(str(source), BUILT_IN)}")
+        raise MazeError(f"no maze {str(source)!r}: {nearest(str(source), _FILES)}")
     return parse_maze(text, name=path.stem)
 
 

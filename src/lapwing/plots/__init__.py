@@ -2,6 +2,14 @@
 
 from lapwing.plots.curves import Curve, draw_panels
 from lapwing.plots.files import save_animation, save_figure
+from lapwing.plots.reaching import (
+    ReachingPanel,
+    draw_goal_map,
+    draw_paths,
+    draw_reaching,
+    draw_strip,
+    draw_success,
+)
 from lapwing.plots.representations import (
     draw_distances,
     draw_eigenfunctions,
@@ -22,19 +30,25 @@ from lapwing.plots.shaping import (
 
 __all__ = [
     "Curve",
+    "ReachingPanel",
     "ShapingPanel",
     "draw_audits",
     "draw_distances",
     "draw_eigenfunctions",
+    "draw_goal_map",
     "draw_goal_maps",
     "draw_learning",
     "draw_observations",
     "draw_panels",
+    "draw_paths",
     "draw_policy",
+    "draw_reaching",
     "draw_returns",
     "draw_scatter",
     "draw_shaping",
     "draw_spectrum",
+    "draw_strip",
+    "draw_success",
     "policy_frames",
     "save_animation",
     "save_figure",

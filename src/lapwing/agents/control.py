@@ -1,0 +1,392 @@
+"""DDPG on bodies in an arena: B of them take a step, then the networks take B, in one compiled scan.
+
+The replay lies in host memory, time by time, body by body. Episodes end by their time limit alone and begin
+staggered, so that they do not all end at once. All that is random in round t comes from a generator seeded
+with t: the same seed gives the same bits after any interruption.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from lapwing.agents import ddpg
+from lapwing.agents.control_settings import ResolvedControl
+from lapwing.encoders import MLP, Encoder, EncoderSpec, embed
+from lapwing.envs.arena import EPISODE_LENGTH
+from lapwing.envs.simulator import Simulator
+from lapwing.errors import NonFiniteError
+from lapwing.learning import Checkpoints, OnChunk
+from lapwing.online import PhiLearner, PhiState, sample_recent_pairs
+from lapwing.representation import vector_norm
+from lapwing.rewards import FORMS, Goal, Step, ToGoal
+from lapwing.settings import RewardForm
+from lapwing.timing import stopwatch
+
+EVALUATION_STARTS = 48
+"""About so many, spread evenly over the floor."""
+Reward = Callable[[np.ndarray], np.ndarray]
+"""The reward of arriving at each of these observations."""
+
+
+class Replay(NamedTuple):
+    """Transitions s, a, r, s': (rounds, bodies, …)."""
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    next_observations: np.ndarray
+
+
+class ControlState(NamedTuple):
+    """All that changes from round to round."""
+
+    learner: ddpg.Learner
+    phi: PhiState | None
+    """φ, if it is learned beside the agent."""
+    replay: Replay
+    rows: np.ndarray
+    """The bodies, as the simulator knows them."""
+    noise: np.ndarray
+    success: np.ndarray
+    """The share of starts from which the goal was reached, at each evaluation so far,"""
+    distance: np.ndarray
+    """and how long the way to the goal still was at the end, in the mean."""
+
+
+class Attempts(NamedTuple):
+    """What the policy without noise does from the fixed starts."""
+
+    paths: np.ndarray
+    """(x, y) over time: (steps + 1, starts, 2)."""
+    reached: np.ndarray
+    """Whether the goal was ever reached, from each start."""
+    left: np.ndarray
+    """How long the way to the goal is at the end."""
+
+
+class ControlTraining(NamedTuple):
+    """What training gives."""
+
+    actor: MLP
+    spec: EncoderSpec
+    evaluated_at: np.ndarray
+    success: np.ndarray
+    distance: np.ndarray
+    seconds: float
+    compile_seconds: float
+    phi: Encoder | None
+    seen: np.ndarray
+    """The observations of the replay, body by body,"""
+    lengths: np.ndarray
+    """and how many belong to each episode."""
+
+
+@dataclass(frozen=True)
+class OnlinePhi:
+    """φ that is learned beside the agent, and the reward that it gives."""
+
+    learner: PhiLearner
+    encoder: Encoder
+    form: RewardForm
+    goal: Goal
+
+    def rewards(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> Float[Array, " batch"]:
+        """The reward of arriving there, with φ as it is now."""
+        z = self.goal.h(observations)
+        raw = vector_norm(z - self.goal.z)
+        goal, at = (self.goal.z, z) if self.goal.state is None else (self.goal.state, observations)
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([at, jnp.asarray(goal)[None]]))
+        to = ToGoal(raw, raw <= self.goal.radius, vector_norm(phi[:-1] - phi[-1]))
+        return FORMS[self.form](Step(to, to))
+
+    def sees(self, observations: Any) -> Any:
+        """What φ embeds of an observation."""
+        return self.goal.h(observations) if self.goal.state is None else observations
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How steps are counted: a round is a step of every body."""
+
+    settings: ResolvedControl
+
+    @property
+    def random(self) -> int:
+        """Rounds of random actions."""
+        return self.settings.random_steps // self.settings.envs
+
+    @property
+    def all(self) -> int:
+        """Rounds in all."""
+        return self.random + self.settings.steps // self.settings.envs
+
+    @cached_property
+    def evaluations(self) -> np.ndarray:
+        """After how many of the agent's steps it is evaluated."""
+        every, steps = self.settings.evaluate_every, self.settings.steps
+        return np.union1d(np.arange(every, steps + 1, every), steps)
+
+    def elapsed(self, round_, body):
+        """How far each body is into its episode when a round begins."""
+        return (round_ + body * EPISODE_LENGTH // self.settings.envs) % EPISODE_LENGTH
+
+    def episode_lengths(self) -> np.ndarray:
+        """How many observations each episode has, body by body."""
+        rounds, lengths = np.arange(self.all), []
+        for body in range(self.settings.envs):
+            begins = np.flatnonzero((self.elapsed(rounds, body) == 0) | (rounds == 0))
+            lengths.append(np.diff(np.append(begins, self.all)))
+        return np.concatenate(lengths)
+
+
+def train_in_arena(
+    simulator: Simulator,
+    settings: ResolvedControl,
+    reward: Reward | OnlinePhi,
+    *,
+    checkpoints: Checkpoints | None = None,
+    on_chunk: OnChunk | None = None,
+) -> ControlTraining:
+    """Train a DDPG agent.
+
+    Args:
+        simulator: of the arena.
+        settings: of the agent, with a `critic_rate`.
+        reward: of arriving at observations, by a fixed φ or none; or φ that is learned beside the agent.
+        checkpoints: where to keep the state between evaluations, and to go on from.
+        on_chunk: called after each evaluation with (step, last step, metrics).
+    """
+    rounds, online = Rounds(settings), reward if isinstance(reward, OnlinePhi) else None
+    trainer = _Trainer(simulator, settings, reward)
+    state = trainer.first_state()
+    restored = checkpoints.restore(state) if checkpoints else None
+    if restored:
+        state, done, seconds = restored[0], rounds.random + restored[1] // settings.envs, restored[2]
+        state = state._replace(replay=Replay(*map(np.array, state.replay)))
+    else:
+        state, done, seconds = trainer.with_random_steps(state), rounds.random, 0.0
+    with stopwatch() as watch:
+        trainer.compile(state)
+    for number, step in enumerate(rounds.evaluations):
+        end = rounds.random + step // settings.envs
+        if end <= done:
+            continue
+        began = time.perf_counter()
+        first, done, metrics = done, end, {}
+        for round_ in range(first, end):
+            state, metrics = trainer.round(state, round_)
+        jax.block_until_ready(state.learner)
+        elapsed = time.perf_counter() - began
+        seconds += elapsed
+        attempts = attempt(simulator, state.learner.online.actor)
+        row = {name: float(value) for name, value in metrics.items()}
+        if not all(map(np.isfinite, row.values())):
+            raise NonFiniteError(f"Q is not finite at step {step}; lower --critic-rate or --actor-rate")
+        success, distance = state.success.copy(), state.distance.copy()
+        success[number], distance[number] = attempts.reached.mean(), attempts.left.mean()
+        state = state._replace(success=success, distance=distance)
+        row |= {"success": float(success[number]), "distance": float(distance[number]), "step": int(step)}
+        row |= {"steps_per_second": (end - first) * settings.envs / elapsed, "seconds": seconds}
+        if checkpoints:
+            checkpoints.record(row)
+            checkpoints.keep(state, int(step), seconds, last=end == rounds.all)
+        if on_chunk:
+            on_chunk(int(step), settings.steps, row)
+    return ControlTraining(
+        state.learner.online.actor,
+        trainer.specs[0],
+        rounds.evaluations,
+        state.success,
+        state.distance,
+        seconds,
+        watch.compiling,
+        state.phi.encoder if online and state.phi else None,
+        np.swapaxes(state.replay.observations, 0, 1),
+        rounds.episode_lengths(),
+    )
+
+
+def attempt(simulator: Simulator, actor: MLP) -> Attempts:
+    """Follow the policy without noise from the fixed starts, for an episode."""
+    arena = simulator.arena
+    cells = int(arena.maze.floor.sum())
+    starts = arena.stratified_positions(max(1, round(EVALUATION_STARTS / cells)))
+    rows, paths = simulator.at_rest(starts), [starts]
+    for _ in range(EPISODE_LENGTH):
+        rows = simulator.step(rows, np.asarray(_act(actor, simulator.observe(rows))))
+        paths.append(rows[:, 1:3])
+    paths = np.stack(paths)
+    reached = np.linalg.norm(paths - arena.goal, axis=-1) <= arena.goal_radius
+    return Attempts(paths, reached.any(axis=0), arena.path_lengths(paths[-1]))
+
+
+@eqx.filter_jit
+def _act(actor: MLP, observations) -> Array:
+    return ddpg.act(actor, observations)
+
+
+class _Trainer:
+    """Rounds of the bodies and updates of the networks."""
+
+    def __init__(self, simulator: Simulator, settings: ResolvedControl, reward: Reward | OnlinePhi):
+        self.simulator, self.settings, self.rounds = simulator, settings, Rounds(settings)
+        self.online = reward if isinstance(reward, OnlinePhi) else None
+        self.reward = None if isinstance(reward, OnlinePhi) else reward
+        self.optimisers = ddpg.Optimisers(optax.adam(settings.actor_rate), optax.adam(settings.critic_rate))
+        self.specs = ddpg.network_specs(simulator.n_observations, simulator.n_actions, settings.hidden)
+        self.key = jax.random.key(settings.seed)
+        self.learn = eqx.filter_jit(
+            partial(_learn, self.optimisers, settings.gamma, settings.target_rate, self.online)
+        )
+        self.pairs = jax.jit(self._pairs)
+
+    def first_state(self) -> ControlState:
+        """A state of the right shapes, with the bodies at their first starts."""
+        settings, simulator = self.settings, self.simulator
+        generator = np.random.default_rng([settings.seed, 0])
+        bodies, k = settings.envs, simulator.n_observations
+        rows = simulator.at_rest(simulator.arena.random_positions(bodies, generator), generator)
+        shape = (self.rounds.all, bodies)
+        replay = Replay(
+            np.zeros((*shape, k), np.float32),
+            np.zeros((*shape, simulator.n_actions), np.float32),
+            np.zeros(shape, np.float32),
+            np.zeros((*shape, k), np.float32),
+        )
+        empty = np.full(len(self.rounds.evaluations), np.nan)
+        return ControlState(
+            self._untrained(simulator.observe(rows)),
+            self.online.learner.init(self.online.encoder) if self.online else None,
+            replay,
+            rows,
+            np.zeros((bodies, simulator.n_actions)),
+            empty,
+            empty,
+        )
+
+    def _untrained(self, observations: np.ndarray) -> ddpg.Learner:
+        key = jax.random.fold_in(self.key, 0)
+        return ddpg.init_learner(self.specs, observations, self.optimisers, key=key)
+
+    def with_random_steps(self, state: ControlState) -> ControlState:
+        """The replay filled by random actions, and networks that standardise like what was seen."""
+        for round_ in range(self.rounds.random):
+            generator = self._generator(round_)
+            actions = generator.uniform(-1, 1, (self.settings.envs, self.simulator.n_actions))
+            state = self._moved(state, round_, actions, generator)
+        seen = state.replay.observations[: self.rounds.random]
+        return state._replace(learner=self._untrained(seen.reshape(-1, seen.shape[-1])))
+
+    def compile(self, state: ControlState) -> None:
+        """Compile what a round calls, so that no round pays for it."""
+        _act(state.learner.online.actor, state.replay.observations[0])
+        batches = self._batches(state.replay, self.rounds.random, np.random.default_rng(0))
+        pairs = None if self.online is None else self._seen_pairs(state.replay, self.rounds.random - 1)
+        jax.block_until_ready(self.learn(state.learner, state.phi, batches, pairs))
+
+    def round(self, state: ControlState, round_: int) -> tuple[ControlState, dict[str, Any]]:
+        """A step of every body, and an update for each."""
+        settings, generator = self.settings, self._generator(round_)
+        seen = self.simulator.observe(state.rows)
+        noise = ddpg.next_noise(state.noise, settings.noise_settle, settings.noise_spread, generator)
+        actions = np.clip(np.asarray(_act(state.learner.online.actor, seen)) + noise, -1, 1)
+        state = self._moved(state._replace(noise=noise), round_, actions, generator)
+        batches = self._batches(state.replay, round_ + 1, generator)
+        pairs = None if self.online is None else self._seen_pairs(state.replay, round_)
+        learner, phi, metrics = self.learn(state.learner, state.phi, batches, pairs)
+        return state._replace(learner=learner, phi=phi), metrics
+
+    def _generator(self, round_: int) -> np.random.Generator:
+        return np.random.default_rng([self.settings.seed, 1, round_])
+
+    def _moved(
+        self, state: ControlState, round_: int, actions: np.ndarray, generator: np.random.Generator
+    ) -> ControlState:
+        """The bodies a step further, what came of it in the replay, and new episodes begun."""
+        simulator, bodies = self.simulator, np.arange(self.settings.envs)
+        rows = simulator.step(state.rows, actions)
+        after = simulator.observe(rows)
+        values = (simulator.observe(state.rows), actions, self.reward(after) if self.reward else 0.0, after)
+        for array, value in zip(state.replay, values, strict=True):
+            array[round_] = value
+        over = self.rounds.elapsed(round_ + 1, bodies) == 0
+        noise = np.where(over[:, None], 0.0, state.noise)
+        if over.any():
+            starts = simulator.arena.random_positions(int(over.sum()), generator)
+            rows[over] = simulator.at_rest(starts, generator)
+        return state._replace(rows=rows, noise=noise)
+
+    def _batches(self, replay: Replay, filled: int, generator: np.random.Generator) -> ddpg.Batch:
+        """As many batches as there are bodies."""
+        settings = self.settings
+        places = generator.integers(filled * settings.envs, size=(settings.envs, settings.batch))
+        return ddpg.Batch(*(_flat(array)[places] for array in replay))
+
+    def _seen_pairs(self, replay: Replay, round_: int) -> tuple[np.ndarray, np.ndarray]:
+        """What φ sees of as many batches of pairs (u, v) as there are bodies."""
+        assert self.online is not None
+        place, later = map(np.asarray, self.pairs(round_))
+        u, v = _flat(replay.observations)[place], _flat(replay.next_observations)[later]
+        return self.online.sees(u), self.online.sees(v)
+
+    def _pairs(self, round_) -> tuple[Array, Array]:
+        """Places of s_t and of the transition that ends in s_{t+τ}, for the updates of a round."""
+        assert self.online is not None
+        learner, bodies = self.online.learner, self.settings.envs
+        progress = (round_ - self.rounds.random) * bodies / self.settings.steps
+        keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(self.key, 1), round_), bodies)
+
+        def horizon(place):
+            at, body = place // bodies, place % bodies
+            return jnp.minimum(EPISODE_LENGTH - self.rounds.elapsed(at, body), round_ + 1 - at)
+
+        place, tau = jax.vmap(
+            lambda key: sample_recent_pairs(
+                horizon, (round_ + 1) * bodies, learner.annealed_lam(progress), learner.batch, key=key
+            )
+        )(keys)
+        return place, place + (tau - 1) * bodies
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    """The replay with rounds and bodies in one axis."""
+    return array.reshape(-1, *array.shape[2:])
+
+
+def _learn(
+    optimisers: ddpg.Optimisers,
+    gamma: float,
+    target_rate: float,
+    online: OnlinePhi | None,
+    learner: ddpg.Learner,
+    phi: PhiState | None,
+    batches: ddpg.Batch,
+    pairs: tuple[Any, Any] | None,
+) -> tuple[ddpg.Learner, PhiState | None, dict[str, Any]]:
+    """An update for each batch, and of φ for each batch of pairs; the metrics are those of the last."""
+    _, static = eqx.partition((learner, phi), eqx.is_array)
+
+    def one(arrays, given):
+        learner, phi = eqx.combine(arrays, static)
+        batch, pair = given
+        metrics = {}
+        if online is not None:
+            phi, metrics = online.learner.update(phi, *pair)
+            # φ changes with every step, so rewards are those of now, not of when the step was taken.
+            batch = batch._replace(rewards=online.rewards(phi.encoder, batch.next_observations))
+        learner, more = ddpg.update(learner, optimisers, batch, gamma, target_rate)
+        return eqx.filter((learner, phi), eqx.is_array), metrics | more
+
+    arrays = eqx.filter((learner, phi), eqx.is_array)
+    arrays, metrics = jax.lax.scan(one, arrays, (batches, pairs))
+    learner, phi = eqx.combine(arrays, static)
+    return learner, phi, {name: values[-1] for name, values in metrics.items()}

@@ -1,0 +1,264 @@
+"""A maze for a body in MuJoCo: the same text as a gridworld's, its `#` cells as walls to be gone round.
+
+Everything that can be known without simulating is here: where the walls are, where a body has room, where it
+may start, and how long the shortest way to the goal is. `envs.simulator` moves bodies, many at once.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import KDTree
+
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import ConfigError, nearest
+from lapwing.mazes import ARENAS, Maze, arena_names, parse_maze, read_maze
+
+EPISODE_LENGTH = 300
+BodyName = Literal["Point", "Ant"]
+
+
+@dataclass(frozen=True)
+class Body:
+    """What moves through an arena."""
+
+    name: BodyName
+    file: str
+    """Its MJCF, beside this module."""
+    cell: float
+    """The width of a corridor, unless told otherwise."""
+    radius: float
+    """How near its centre comes to a wall."""
+    frame_skip: int
+    """Steps of the simulation in one of the environment."""
+    fast_timestep: float
+    """Seconds in a step of the simulation where the integrator is implicitfast."""
+    lam: float
+    """λ of the paper."""
+    learning_rate: float
+    """Of φ and of the critic, in the paper."""
+    steps: int
+    """How long an agent learns, unless told otherwise."""
+    evaluate_every: int
+
+
+BODIES: dict[str, Body] = {
+    "Point": Body("Point", "point.xml", 2.0, 0.3, 2, 0.04, 0.99, 1e-3, 60_000, 2_000),
+    "Ant": Body("Ant", "ant.xml", 3.0, 0.75, 5, 0.02, 0.999, 1e-4, 1_000_000, 20_000),
+}
+FINENESS = 12
+"""Into how many parts a cell is divided to measure ways through it."""
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A body in a maze, with a goal.
+
+    Example:
+        >>> arena = open_arena("PointUMaze")
+        >>> arena.name, arena.size, arena.goal.tolist()
+        ('PointUMaze', 6.0, [-2.0, -2.0])
+    """
+
+    body: Body
+    maze: Maze
+    cell: float
+    """The width of a corridor."""
+    goal_cell: tuple[int, int]
+    """(row, column) of the goal."""
+    fast: bool = False
+    """Whether the simulation takes the integrator implicitfast in place of RK4."""
+
+    @property
+    def name(self) -> str:
+        """Body and maze."""
+        return self.body.name + self.maze.name
+
+    def description(self) -> dict[str, Any]:
+        """The arena as JSON can hold it; `parse_arena` reads it."""
+        return {
+            "name": self.maze.name,
+            "text": self.maze.text,
+            "body": self.body.name,
+            "cell": self.cell,
+            "goal": list(self.goal_cell),
+            "fast": self.fast,
+        }
+
+    @property
+    def size(self) -> float:
+        """The longer side of the floor."""
+        rows, columns = np.nonzero(self.maze.floor)
+        return float(self.cell * (1 + max(np.ptp(rows), np.ptp(columns))))
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(x, y) of the goal."""
+        return self.centre(np.array(self.goal_cell))
+
+    @property
+    def goal_radius(self) -> float:
+        """How near is there: a tenth of the maze's size."""
+        return 0.1 * self.size
+
+    def centre(self, cells: np.ndarray) -> np.ndarray:
+        """(x, y) of the centres of cells (row, column); y points up, as in a picture of the text."""
+        middle = (np.array(self.maze.floor.shape) - 1) / 2
+        row, column = np.moveaxis(cells - middle, -1, 0)
+        return np.stack([column, -row], axis=-1) * self.cell
+
+    def cell_at(self, points: np.ndarray) -> np.ndarray:
+        """(row, column) of the cells that points lie in."""
+        column, up = np.moveaxis(np.asarray(points) / self.cell, -1, 0)
+        middle = (np.array(self.maze.floor.shape) - 1) / 2
+        return np.rint(np.stack([-up, column], axis=-1) + middle).astype(int)
+
+    @cached_property
+    def walls(self) -> np.ndarray:
+        """Rectangles as (x, y, half width, half height): wall cells at the floor, joined along rows."""
+        floor = np.pad(self.maze.floor, 2)
+        near = np.zeros_like(floor)
+        for row in (-1, 0, 1):
+            for column in (-1, 0, 1):
+                near |= np.roll(floor, (row, column), (0, 1))
+        boxes = []
+        for row, line in enumerate(near & ~floor):
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], line, [False]]).astype(int)))
+            for begin, end in edges.reshape(-1, 2):
+                x, y = self.centre(np.array([row - 2, (begin + end - 1) / 2 - 2]))
+                boxes.append((x, y, (end - begin) * self.cell / 2, self.cell / 2))
+        return np.array(boxes)
+
+    def clearance(self, points: np.ndarray) -> np.ndarray:
+        """How far points are from the nearest wall; 0 inside one."""
+        beyond = np.abs(points[..., None, :] - self.walls[:, :2]) - self.walls[:, 2:]
+        return np.min(np.linalg.norm(np.maximum(beyond, 0.0), axis=-1), axis=-1)
+
+    def has_room(self, points: np.ndarray) -> np.ndarray:
+        """Whether the body fits there: on the floor, and no nearer to a wall than its radius."""
+        row, column = np.moveaxis(self.cell_at(points), -1, 0)
+        height, width = self.maze.floor.shape
+        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+        on_floor = inside & self.maze.floor[row.clip(0, height - 1), column.clip(0, width - 1)]
+        return on_floor & (self.clearance(points) >= self.body.radius)
+
+    def random_positions(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Where episodes start: uniformly wherever there is room."""
+        cells = np.argwhere(self.maze.floor)
+        found = np.empty((0, 2))
+        while len(found) < count:
+            at = self.centre(cells[generator.integers(len(cells), size=2 * count)].astype(float))
+            at += generator.uniform(-self.cell / 2, self.cell / 2, at.shape)
+            found = np.concatenate([found, at[self.has_room(at)]])
+        return found[:count]
+
+    def stratified_positions(self, per_cell: int) -> np.ndarray:
+        """A fixed set of starts, `per_cell` in every floor cell, spread over it like the dice of a game."""
+        reach = self.cell / 2 - self.body.radius
+        golden = (np.arange(per_cell) * (np.sqrt(5) - 1) / 2) % 1
+        inside = np.stack([(np.arange(per_cell) + 0.5) / per_cell, golden], axis=1) * 2 - 1
+        cells = np.argwhere(self.maze.floor).astype(float)
+        return (self.centre(cells)[:, None] + inside * reach).reshape(-1, 2)
+
+    @cached_property
+    def _ways(self) -> tuple[KDTree, np.ndarray]:
+        """Points with room, on a fine grid, and how long the shortest way from each to the goal is."""
+        parts = (np.arange(FINENESS) + 0.5) / FINENESS - 0.5
+        rows, columns = (np.add.outer(np.arange(n), parts).ravel() for n in self.maze.floor.shape)
+        grid = self.centre(np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1))
+        free = self.has_room(grid)
+        number = np.cumsum(free.ravel()).reshape(free.shape) - 1
+        heads, tails, lengths = [], [], []
+        for step in ((0, 1), (1, 0), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1)):
+            here, there = _shifted(free.shape, step)
+            open_ = free[here] & free[there] & self.has_room((grid[here] + grid[there]) / 2)
+            heads.append(number[here][open_])
+            tails.append(number[there][open_])
+            lengths.append(np.full(open_.sum(), np.hypot(*step) * self.cell / FINENESS))
+        edges = (np.concatenate(heads), np.concatenate(tails))
+        graph = sparse.coo_array((np.concatenate(lengths), edges), shape=(free.sum(),) * 2).tocsr()
+        tree = KDTree(grid[free])
+        _, goal = tree.query(self.goal)
+        return tree, dijkstra(graph, directed=False, indices=goal)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(x, y) all over the arena where the body has room, on a fine grid."""
+        return np.asarray(self._ways[0].data)
+
+    def path_lengths(self, points: np.ndarray) -> np.ndarray:
+        """How long the shortest way to the goal is that the body has room on."""
+        tree, lengths = self._ways
+        away, place = tree.query(points)
+        return lengths[place] + away
+
+
+def _shifted(shape: tuple[int, ...], step: tuple[int, int]) -> tuple[tuple, tuple]:
+    """Slices of a grid that lie `step` apart."""
+    pairs = []
+    for size, move in zip(shape, step, strict=True):
+        pairs.append((slice(max(-move, 0), size - max(move, 0)), slice(max(move, 0), size - max(-move, 0))))
+    return (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
+
+
+def open_arena(
+    name: str, *, goal: tuple[int, int] | None = None, cell: float | None = None, fast: bool = False
+) -> Arena:
+    """An arena by its name, `PointUMaze` or `Ant:my_maze.txt`; one without room is refused."""
+    for body in BODIES.values():
+        rest = name.removeprefix(body.name)
+        if rest != name and (rest in ARENAS or rest.startswith(":")):
+            return make_arena(body, read_maze(rest.removeprefix(":")), goal=goal, cell=cell, fast=fast)
+    raise ConfigError(f"unknown arena {name!r}; {nearest(name, arena_names())} (or Point:my_maze.txt)")
+
+
+def parse_arena(description: dict[str, Any]) -> Arena:
+    """The arena that `Arena.description` described."""
+    maze = parse_maze(description["text"], name=description["name"])
+    row, column = description["goal"]
+    return make_arena(
+        BODIES[description["body"]],
+        maze,
+        goal=(row, column),
+        cell=description["cell"],
+        fast=description["fast"],
+    )
+
+
+def make_arena(
+    body: Body,
+    maze: Maze,
+    *,
+    goal: tuple[int, int] | None = None,
+    cell: float | None = None,
+    fast: bool = False,
+) -> Arena:
+    """A body in a maze; `goal` and `cell` default to the maze's own and the body's."""
+    if goal is None and maze.goal is None:
+        raise ConfigError(f"{maze.name} has no cell marked G; name one with --goal ROW,COLUMN")
+    target = goal or maze.goal
+    assert target is not None
+    GridWorld(maze).check_cell(target)
+    width = body.cell if cell is None else cell
+    if not 2 * body.radius < width < np.inf:
+        raise ConfigError(
+            f"cells of {width:g} leave no room for the body {body.name}, which is {2 * body.radius:g} wide; "
+            f"make --cell larger, {body.cell:g} or so"
+        )
+    arena = Arena(body, maze, float(width), target, fast)
+    centres = arena.centre(np.argwhere(maze.floor).astype(float))
+    if np.all(np.linalg.norm(centres - arena.goal, axis=1) <= arena.goal_radius):
+        raise ConfigError(
+            f"{maze.name} leaves no room for a way to the goal: all its floor is at the goal; "
+            "draw a larger maze"
+        )
+    return arena
+
+
+def body_file(body: Body) -> Path:
+    """The MJCF of a body."""
+    return Path(__file__).with_name(body.file)

@@ -1,0 +1,105 @@
+"""φ learned while an agent learns: one step of its own for each of the agent's, on pairs from the replay.
+
+The replay grows and its episodes have a common length, so how many steps follow a place is known without
+looking. λ falls linearly over the agent's steps, for an agent that has learned moves faster (the paper).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
+
+from lapwing.encoders import Encoder, embed
+from lapwing.objectives import pairwise_loss
+from lapwing.settings import LearnSettings
+
+LAM_FINAL = 0.95
+"""What λ is annealed to, in the paper."""
+TRIES = 8
+"""How often a pair that would run past the end of its episode is drawn again, before it is cut there."""
+
+
+class PhiState(NamedTuple):
+    """What a step of φ changes."""
+
+    encoder: Encoder
+    optimiser: optax.OptState
+
+
+@dataclass(frozen=True)
+class PhiLearner:
+    """How φ is learned beside an agent."""
+
+    beta: float
+    delta: float
+    lam: float
+    lam_final: float
+    batch: int
+    learning_rate: float
+
+    @classmethod
+    def of(cls, recipe: LearnSettings, lam_final: float = LAM_FINAL) -> "PhiLearner":
+        """The recipe that φ would be pretrained by, with λ annealed."""
+        assert recipe.beta is not None
+        assert recipe.lam is not None
+        assert recipe.learning_rate is not None
+        return cls(recipe.beta, recipe.delta, recipe.lam, lam_final, recipe.batch, recipe.learning_rate)
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam."""
+        return optax.adam(self.learning_rate)
+
+    def init(self, encoder: Encoder) -> PhiState:
+        """φ before its first step."""
+        return PhiState(encoder, self.optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)))
+
+    def annealed_lam(self, progress) -> Float[Scalar, ""]:
+        """λ after a share `progress` of the agent's steps."""
+        return jnp.asarray(self.lam + (self.lam_final - self.lam) * progress, jnp.float32)
+
+    def update(self, state: PhiState, u: Array, v: Array) -> tuple[PhiState, dict[str, Float[Scalar, ""]]]:
+        """One step of Adam on pairs (u, v) of observations."""
+
+        def loss_of(encoder: Encoder):
+            phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([u, v]))
+            return pairwise_loss(*jnp.split(phi, 2), beta=self.beta, delta=self.delta)
+
+        gradient, metrics = eqx.filter_grad(loss_of, has_aux=True)(state.encoder)
+        updates, optimiser = self.optimiser.update(gradient, state.optimiser)
+        metrics = {f"phi/{name}": value for name, value in metrics.items()}
+        return PhiState(eqx.apply_updates(state.encoder, updates), optimiser), metrics
+
+
+def sample_recent_pairs(
+    horizon: Callable[[Int[Array, "..."]], Int[Array, "..."]],
+    filled,
+    lam: float | Float[Scalar, ""],
+    batch: int,
+    *,
+    key: PRNGKeyArray,
+) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
+    """Places t of a growing replay and numbers of steps τ ~ (1-λ) λ^(τ-1) that stay within the episode.
+
+    A pair that runs past the end of its episode is drawn again, time and place, as the paper discards it.
+
+    Args:
+        horizon: how many steps follow a place; at least 1.
+        filled: how many places there are.
+        lam: λ in (0, 1).
+        batch: how many pairs.
+        key: a typed random key.
+    """
+    place_key, step_key = jax.random.split(key)
+    places = jax.random.randint(place_key, (batch, TRIES), 0, filled)
+    uniform = jax.random.uniform(step_key, (batch, TRIES))
+    tau = 1 + jnp.floor(jnp.log1p(-uniform) / jnp.log(jnp.asarray(lam, jnp.float32))).astype(jnp.int32)
+    ends = horizon(places)
+    first = jnp.argmax(tau <= ends, axis=1)[:, None]
+    place, tau, end = (jnp.take_along_axis(values, first, axis=1)[:, 0] for values in (places, tau, ends))
+    return place, jnp.clip(tau, 1, end)

@@ -1,0 +1,116 @@
+"""Drawings of arenas, and of the agents that learn to reach a goal in them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Rectangle
+
+from lapwing.envs.arena import Arena
+from lapwing.plots.curves import Curve
+from lapwing.plots.maps import WALL
+
+
+@dataclass(frozen=True)
+class ReachingPanel:
+    """One arena of figure 5."""
+
+    arena: Arena
+    distances: dict[str, np.ndarray]
+    """By title, the distance to the goal from each of the arena's points."""
+    curves: dict[str, Curve]
+    """By reward, success over the steps."""
+
+
+def draw_reaching(panels: Mapping[str, ReachingPanel]) -> Figure:
+    """For each arena a column: maps of distance above, success over steps below."""
+    maps = max((len(panel.distances) for panel in panels.values()), default=0)
+    figure = Figure(figsize=(4.4 * len(panels), 3.0 * maps + 4.2), layout="constrained")
+    axes: Any = figure.subplots(maps + 1, len(panels), squeeze=False, height_ratios=[*[1.0] * maps, 1.2])
+    shown: dict[str, Any] = {}
+    labels = dict.fromkeys(label for panel in panels.values() for label in panel.curves)
+    colours = {label: f"C{number}" for number, label in enumerate(labels)}
+    for column, (name, panel) in enumerate(panels.items()):
+        for axis in axes[:-1, column]:
+            axis.set_axis_off()
+        for axis, (title, values) in zip(axes[:-1, column], panel.distances.items(), strict=False):
+            image = _draw_values(axis, panel.arena, values)
+            axis.set_title(f"{name}: {title}", fontsize=9)
+            figure.colorbar(image, ax=axis, shrink=0.8)
+        axis = axes[-1, column]
+        for label, curve in panel.curves.items():
+            (line,) = axis.plot(curve.x, curve.mean, lw=1.4, color=colours[label])
+            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colours[label], lw=0)
+            shown.setdefault(label, line)
+        axis.axhline(0.9, color="black", ls=":", lw=1)
+        axis.set(title=name, xlabel="step", ylim=(-0.02, 1.02))
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.2)
+    axes[-1, 0].set_ylabel("share of starts from which the goal is reached")
+    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=5, frameon=False)
+    return figure
+
+
+def draw_success(evaluated_at: Sequence[int], success: Sequence[float]) -> Figure:
+    """The share of starts from which the goal is reached, over the steps."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axis = figure.subplots()
+    axis.plot(evaluated_at, success, ".-")
+    axis.axhline(0.9, color="black", ls=":", lw=1)
+    axis.set(xlabel="step", ylabel="share of starts that reach the goal", ylim=(-0.02, 1.02))
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_goal_map(arena: Arena, values: np.ndarray, title: str) -> Figure:
+    """The distance to the goal in the embedding, all over an arena."""
+    figure = Figure(figsize=(4.8, 4.2), layout="constrained")
+    axis = figure.subplots()
+    axis.set_axis_off()
+    image = _draw_values(axis, arena, values)
+    axis.set_title(title, fontsize=9)
+    figure.colorbar(image, ax=axis, shrink=0.8)
+    return figure
+
+
+def draw_paths(arena: Arena, paths: np.ndarray, reached: np.ndarray) -> Figure:
+    """Where the policy goes from each start: green to the goal, red where it never comes."""
+    figure = Figure(figsize=(4.8, 4.8), layout="constrained")
+    axis = figure.subplots()
+    axis.set_axis_off()
+    draw_arena(axis, arena)
+    for path, came in zip(np.swapaxes(paths, 0, 1), reached, strict=True):
+        colour = "#2a9d4a" if came else "#c83c32"
+        axis.plot(*path.T, color=colour, lw=0.8, alpha=0.8)
+        axis.plot(*path[0], "o", color=colour, ms=3)
+    axis.set_title(f"from {len(reached)} starts; {reached.mean():.0%} reach the goal", fontsize=9)
+    return figure
+
+
+def draw_strip(frames: Sequence[np.ndarray], *, count: int = 6) -> Figure:
+    """Some of the pictures of a film, side by side."""
+    chosen = np.unique(np.linspace(0, len(frames) - 1, count).astype(int))
+    figure = Figure(figsize=(2.2 * len(chosen), 2.4), layout="constrained")
+    for axis, place in zip(np.ravel(figure.subplots(1, len(chosen))), chosen, strict=True):
+        axis.imshow(frames[place])
+        axis.set_axis_off()
+    return figure
+
+
+def draw_arena(axis, arena: Arena) -> None:
+    """Walls and goal."""
+    for x, y, half_width, half_height in arena.walls:
+        corner = (x - half_width, y - half_height)
+        axis.add_patch(Rectangle(corner, 2 * half_width, 2 * half_height, color=WALL, lw=0))
+    axis.add_patch(Circle(tuple(arena.goal), arena.goal_radius, color="red", fill=False, lw=1.5))
+    points = arena.centre(np.argwhere(arena.maze.floor).astype(float))
+    margin = 0.7 * arena.cell
+    low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+
+
+def _draw_values(axis, arena: Arena, values: np.ndarray) -> Any:
+    draw_arena(axis, arena)
+    return axis.scatter(*arena.points.T, c=values, s=5, marker="s", cmap="viridis_r", lw=0)
