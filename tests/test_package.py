@@ -145,20 +145,8 @@ ORDER = [
     *("errors", "storage", "validation", "settings", "mazes", "envs", "experience", "sampling", "chain"),
     *("encoders", "objectives", "ritz", "targets", "timing", "estimators", "learning", "representation"),
     *("stopping", "resolving", "evaluation", "baselines", "runs", "workflow", "rewards", "tasks"),
-    *(
-        "audit",
-        "comparing",
-        "online",
-        "agents",
-        "control",
-        "training",
-        "plots",
-        "progress",
-        "report",
-        "experiments",
-        "commands",
-        "cli",
-    ),
+    *("audit", "comparing", "online", "agents", "control", "shaping", "training", "plots", "progress"),
+    *("report", "experiments", "commands", "cli"),
 ]
 
 

@@ -30,8 +30,9 @@ from lapwing.experience import Experience
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs import RunFolder
 from lapwing.settings import PRESETS, LearnSettings
+from lapwing.shaping import chosen_filter, shaped_task, steps_to_optimum
 from lapwing.tasks import grid_task
-from lapwing.training import chosen_filter, reopen_agent, shaped_task, steps_to_optimum, train_agent
+from lapwing.training import reopen_agent, train_agent
 from lapwing.workflow import reopen
 from tests import exact
 from tests.conftest import SMALL

@@ -15,7 +15,8 @@ import numpy as np
 
 from lapwing._version import __version__
 from lapwing.agents.agent import ControlAgent, load_agent
-from lapwing.agents.control import Attempts, ControlTraining, OnlinePhi, Reward, attempt, train_in_arena
+from lapwing.agents.attempts import Attempts, attempt
+from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
 from lapwing.agents.control_settings import ControlSettings, ResolvedControl
 from lapwing.encoders import EncoderSpec, fit_encoder
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
@@ -24,7 +25,7 @@ from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.evaluation import path_correlations
 from lapwing.experience import Experience
 from lapwing.learning import Trained
-from lapwing.online import LAM_FINAL, PhiLearner
+from lapwing.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.representation import Representation, load_representation
 from lapwing.resolving import resolve
 from lapwing.rewards import FORMS, Goal, GoalReward, Step

@@ -6,7 +6,7 @@ looking. λ falls linearly over the agent's steps, for an agent that has learned
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +16,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
 
 from lapwing.encoders import Encoder, embed
 from lapwing.objectives import pairwise_loss
-from lapwing.settings import LearnSettings
+from lapwing.representation import vector_norm
+from lapwing.rewards import FORMS, Goal, Step, ToGoal
+from lapwing.settings import LearnSettings, RewardForm
 
 LAM_FINAL = 0.95
 """What λ is annealed to, in the paper."""
@@ -74,6 +76,29 @@ class PhiLearner:
         updates, optimiser = self.optimiser.update(gradient, state.optimiser)
         metrics = {f"phi/{name}": value for name, value in metrics.items()}
         return PhiState(eqx.apply_updates(state.encoder, updates), optimiser), metrics
+
+
+@dataclass(frozen=True)
+class OnlinePhi:
+    """φ that is learned beside the agent, and the reward that it gives."""
+
+    learner: PhiLearner
+    encoder: Encoder
+    form: RewardForm
+    goal: Goal
+
+    def rewards(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> Float[Array, " batch"]:
+        """The reward of arriving there, with φ as it is now."""
+        z = self.goal.h(observations)
+        raw = vector_norm(z - self.goal.z)
+        goal, at = (self.goal.z, z) if self.goal.state is None else (self.goal.state, observations)
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([at, jnp.asarray(goal)[None]]))
+        to = ToGoal(raw, raw <= self.goal.radius, vector_norm(phi[:-1] - phi[-1]))
+        return FORMS[self.form](Step(to, to))
+
+    def sees(self, observations: Any) -> Any:
+        """What φ embeds of an observation."""
+        return self.goal.h(observations) if self.goal.state is None else observations
 
 
 def sample_recent_pairs(

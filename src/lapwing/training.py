@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from lapwing._version import __version__
 from lapwing.agents.agent import Agent, ControlAgent, load_agent
 from lapwing.agents.control_settings import ControlSettings
@@ -14,18 +12,18 @@ from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
 from lapwing.agents.settings import AgentSettings
-from lapwing.audit import WITHIN, Audit, audit
 from lapwing.control import train_control
 from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import BUILT_IN, Maze
 from lapwing.representation import Representation, load_representation
-from lapwing.rewards import SHAPED_BY_PHI, ToGoal
+from lapwing.rewards import SHAPED_BY_PHI
 from lapwing.runs import RunFolder
-from lapwing.settings import PRESETS, Filter, LearnSettings
+from lapwing.settings import PRESETS, LearnSettings, RewardForm
+from lapwing.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
 from lapwing.targets import GymEnv, Source, describe, make_env, open_target, read_source, recall
-from lapwing.tasks import GridTask, default_scale, embedded_states, grid_task
+from lapwing.tasks import GridTask, grid_task
 from lapwing.workflow import OnProgress, learn_target, load, run
 
 Phi = str | Path | Representation
@@ -34,15 +32,6 @@ RECIPES = {
     "paper": PRESETS["paper-shaping"],
 }
 """How φ is learned where none is given: lapwing's way, and the paper's, from as much data."""
-
-
-class ShapedTask(NamedTuple):
-    """A goal in a maze with the reward that leads to it."""
-
-    task: GridTask
-    to: ToGoal
-    rewards: np.ndarray
-    audit: Audit
 
 
 class AgentOutcome(NamedTuple):
@@ -123,7 +112,8 @@ def train_agent(
     if not isinstance(source, Maze | GymEnv):
         raise ConfigError(f"an agent acts in {', '.join(BUILT_IN)}, a maze .txt or gym:ENV_ID, not in data")
     if isinstance(source, Maze):
-        settings = dataclasses.replace(settings, reward=settings.reward or "potential")
+        default: RewardForm = "mix" if settings.online else "potential"
+        settings = dataclasses.replace(settings, reward=settings.reward or default)
     phi = _phi(source, settings, representation, recipe)
     task = _task(source, settings)
     # What can be refused is refused before anything is written.
@@ -161,37 +151,6 @@ def reopen_agent(out: Path) -> AgentOutcome:
     return AgentOutcome(agent, folder.result(), shaped)
 
 
-def shaped_task(task: GridTask, settings: AgentSettings, representation: Representation | None) -> ShapedTask:
-    """The rewards that the settings ask for, with their audit."""
-    form, embedded, scale = settings.reward, None, 1.0
-    assert form is not None
-    if representation is not None and form in SHAPED_BY_PHI:
-        filter = chosen_filter(settings.filter, representation)
-        embedded = embedded_states(task.world, settings.observation, representation, filter)
-        scale = settings.scale or default_scale(task, form, filter, embedded)
-    to = task.distances(embedded, scale)
-    rewards = task.rewards(form, to, settings.gamma)
-    return ShapedTask(task, to, rewards, audit(task, form, to, gamma=settings.gamma))
-
-
-def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
-    """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
-    if filter is not None:
-        return filter
-    return "commute" if representation.rotated and representation.dim > 1 else "soft"
-
-
-def steps_to_optimum(evaluated_at: np.ndarray, returns: np.ndarray, optimum: float) -> int | None:
-    """After how many steps the return first came within 2 of the optimum; None: it never did.
-
-    Example:
-        >>> steps_to_optimum(np.array([500, 1000, 1500]), np.array([-40.0, -20.5, -19.0]), -19.0)
-        1000
-    """
-    good = returns >= optimum - WITHIN
-    return int(evaluated_at[np.argmax(good)]) if good.any() else None
-
-
 def _task(source: Source, settings: AgentSettings) -> GridTask | None:
     if not isinstance(source, Maze):
         return None
@@ -214,10 +173,13 @@ def _phi(
             raise ConfigError(
                 f"reward {settings.reward!r} uses no representation; leave --representation out"
             )
-        for name in ("filter", "scale"):
-            if getattr(settings, name) is not None:
+        for name in ("filter", "scale", "online"):
+            if getattr(settings, name):
                 raise ConfigError(f"reward {settings.reward!r} uses no {name}; leave --{name} out")
         return None
+    if settings.online:
+        _check_online(settings, representation)
+        recipe = PRESETS["paper-shaping"]
     if representation is not None:
         return representation if isinstance(representation, Representation) else load(representation)
     if settings.filter not in (None, "soft") and not recipe.rotate:
@@ -229,13 +191,28 @@ def _phi(
     return dataclasses.replace(recipe, **shared)
 
 
+def _check_online(settings: AgentSettings, representation: Phi | None) -> None:
+    """φ that is learned beside the agent is as it is: soft, and of no fixed step."""
+    if representation is not None:
+        raise ConfigError("online learns φ beside the agent; leave --representation or --online out")
+    if settings.filter not in (None, "soft"):
+        raise ConfigError(
+            f"filter {settings.filter!r} needs single eigenfunctions, which φ has none of while it is "
+            "learned online; leave --filter out"
+        )
+    if settings.reward == "potential":
+        raise ConfigError(
+            "reward 'potential' counts in steps of a φ that stays as it is; use --reward mix with --online"
+        )
+
+
 def _refuse_what_is_for_mazes(settings: AgentSettings, representation: Phi | None) -> None:
     """An option that would do nothing is a misunderstanding."""
     if representation is not None:
         raise ConfigError(
             "representation goes with mazes; in Python, agents.episodic.train_on_env takes a GoalReward"
         )
-    for name in ("reward", "filter", "scale", "goal", "observation", "stay", "episode_length"):
+    for name in ("reward", "filter", "scale", "online", "goal", "observation", "stay", "episode_length"):
         value = getattr(settings, name)
         if value != getattr(AgentSettings(), name):
             raise ConfigError(
@@ -269,12 +246,19 @@ def _train(
         measures: dict[str, Any] = {"target": source.env_id}
     else:
         assert isinstance(source, Maze)
-        if isinstance(phi, LearnSettings):
-            phi = _learned(source, phi, folder, on_progress)
+        learn_agent = partial(train_on_maze, task, settings=settings, checkpoints=folder, on_chunk=on_chunk)
+        if isinstance(phi, LearnSettings) and settings.online:
+            recipe, online = phi, online_rewards(task, settings, phi)
+            training, spec = learn_agent(online)
+            phi = represented(task, recipe, online, training)
+        else:
+            if isinstance(phi, LearnSettings):
+                phi = _learned(source, phi, folder, on_progress)
+            shaped = shaped or shaped_task(task, settings, phi)
+            training, spec = learn_agent(shaped.rewards)
         if phi is not None and folder is not None:
             phi.save(folder.representation)
         shaped = shaped or shaped_task(task, settings, phi)
-        training, spec = train_on_maze(task, shaped.rewards, settings, checkpoints=folder, on_chunk=on_chunk)
         measures = _maze_measures(shaped, training)
     result = measures | {
         "reward": settings.reward,

@@ -1,6 +1,6 @@
 """DDPG in pure functions (Lillicrap et al., 2016): networks, the two losses, one update, and the noise.
 
-`agents.control` runs them on bodies in arenas.
+`agents.continuous` runs them on bodies in arenas.
 """
 
 from typing import Any, NamedTuple

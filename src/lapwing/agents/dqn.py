@@ -35,6 +35,8 @@ class Training(NamedTuple):
     """and its mean return."""
     seconds: float
     compile_seconds: float
+    phi: Encoder | None = None
+    """φ at the end, if it was learned beside the agent."""
 
 
 def q_spec(

@@ -7,6 +7,7 @@ comes from `fold_in(key, t)`, so the same seed gives the same bits after any int
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,6 +35,10 @@ from lapwing.agents.dqn import (
 from lapwing.agents.settings import AgentSettings
 from lapwing.encoders import Encoder, EncoderSpec, fit_encoder
 from lapwing.learning import Checkpoints, OnChunk
+from lapwing.online import PhiLearner, PhiState, sample_recent_pairs
+from lapwing.representation import vector_norm
+from lapwing.rewards import FORMS, Step, ToGoal
+from lapwing.settings import RewardForm
 from lapwing.tasks import GridTask
 from lapwing.timing import stopwatch
 
@@ -43,13 +48,38 @@ class Tables(NamedTuple):
 
     observations: Array
     next_state: Int[Array, "states actions"]
-    rewards: Float[Array, "states actions"]
+    rewards: Float[Array, "states actions"] | None
+    """None if they change with φ."""
+
+
+@dataclass(frozen=True)
+class OnlineRewards:
+    """A reward shaped by a φ that is learned beside the agent."""
+
+    learner: PhiLearner
+    encoder: Encoder
+    """φ before its first step."""
+    form: RewardForm
+    goal_state: int
+    to_goal: ToGoal
+    """How far each state is from the goal, with nothing in the embedding yet."""
+    scale: float = 1.0
+
+    def table(self, encoder: Encoder, tables: Tables, gamma: float) -> Float[Array, "states actions"]:
+        """The reward of each action in each state, with φ as it is now."""
+        phi = q_values(encoder, tables.observations)
+        to = self.to_goal._replace(latent=self.scale * vector_norm(phi - phi[self.goal_state]))
+        here = ToGoal(*(jnp.asarray(values)[:, None] for values in to))
+        there = ToGoal(*(jnp.asarray(values)[tables.next_state] for values in to))
+        return FORMS[self.form](Step(here, there, False, gamma))
 
 
 class AgentState(NamedTuple):
     """All that changes from step to step."""
 
     learner: Learner
+    phi: PhiState | None
+    """φ, if it is learned beside the agent."""
     target_values: Float[Array, " states"]
     """max_a Q(s, a) of the target network in every state."""
     state: Int[Scalar, ""]
@@ -70,7 +100,7 @@ class Kept(NamedTuple):
 
 def train_on_maze(
     task: GridTask,
-    rewards: np.ndarray,
+    rewards: np.ndarray | OnlineRewards,
     settings: AgentSettings,
     *,
     checkpoints: Checkpoints | None = None,
@@ -80,7 +110,8 @@ def train_on_maze(
 
     Args:
         task: the maze and its goal.
-        rewards: of each action in each state, as `GridTask.rewards` gives them.
+        rewards: of each action in each state, as `GridTask.rewards` gives them; or those of a φ that is
+            learned beside the agent.
         settings: of the agent.
         checkpoints: where to keep the state between evaluations, and to go on from.
         on_chunk: called after each evaluation with (step, last step, metrics).
@@ -88,18 +119,19 @@ def train_on_maze(
     tables = Tables(
         jnp.asarray(task.world.observations(settings.observation)),
         jnp.asarray(task.world.next_state),
-        jnp.asarray(rewards, jnp.float32),
+        None if isinstance(rewards, OnlineRewards) else jnp.asarray(rewards, jnp.float32),
     )
+    online = rewards if isinstance(rewards, OnlineRewards) else None
     optimiser = optax.adam(settings.learning_rate)
     states, *shape = tables.observations.shape
     spec = q_spec(tuple(shape), states, task.world.n_actions, settings.hidden)
-    state = _first_state(tables, spec, optimiser, settings)
+    state = _first_state(tables, spec, optimiser, settings, online)
     evaluations = evaluation_steps(settings)
     kept = Kept(state, np.full(len(evaluations), np.nan))
     restored = checkpoints.restore(kept) if checkpoints else None
     (state, returns), step, seconds = restored or (kept, 0, 0.0)
     with stopwatch() as watch:
-        run_chunk = _compiled_chunk(tables, optimiser, settings, state)
+        run_chunk = _compiled_chunk(tables, optimiser, settings, online, state)
         table_of = eqx.filter_jit(q_values)
         table_of(state.learner.q, tables.observations)  # compiled here, so that no chunk pays for it
     for number in range(int(np.searchsorted(evaluations, step, side="right")), len(evaluations)):
@@ -119,7 +151,8 @@ def train_on_maze(
             checkpoints.keep(Kept(state, returns), step, seconds, last=step == settings.steps)
         if on_chunk:
             on_chunk(step, settings.steps, row)
-    return Training(state.learner.q, evaluations, returns, seconds, watch.compiling), spec
+    phi = state.phi and state.phi.encoder
+    return Training(state.learner.q, evaluations, returns, seconds, watch.compiling, phi), spec
 
 
 def _first_state(
@@ -127,6 +160,7 @@ def _first_state(
     spec: EncoderSpec,
     optimiser: optax.GradientTransformation,
     settings: AgentSettings,
+    online: OnlineRewards | None,
 ) -> AgentState:
     """An untrained agent, with a replay that holds the random steps."""
     key = jax.random.key(settings.seed)
@@ -142,6 +176,7 @@ def _first_state(
     start = jax.random.randint(jax.random.fold_in(key, 2), (), 0, len(tables.observations))
     return AgentState(
         init_learner(q, optimiser),
+        online and online.learner.init(online.encoder),
         jnp.max(q_values(q, tables.observations), axis=1),
         start,
         jnp.pad(states, (0, settings.steps)),
@@ -162,16 +197,29 @@ def _random_steps(
     return states.T.ravel()[: settings.random_steps], actions.T.ravel()[: settings.random_steps]
 
 
-def _agent_step(tables: Tables, optimiser, settings: AgentSettings, key, step, agent: AgentState):
+def _agent_step(
+    tables: Tables,
+    optimiser,
+    settings: AgentSettings,
+    online: OnlineRewards | None,
+    key,
+    step,
+    agent: AgentState,
+):
     """One update from the replay, one ε-greedy step, and now and then a move of the target network."""
     n_states, _ = tables.next_state.shape
     batch_key, act_key, start_key = jax.random.split(jax.random.fold_in(key, step), 3)
+    phi, rewards = agent.phi, tables.rewards
+    if online is not None:
+        phi = _phi_step(tables, settings, online, jax.random.fold_in(batch_key, 1), step, agent)
+        rewards = online.table(phi.encoder, tables, settings.gamma)
+    assert rewards is not None
     filled = settings.random_steps + step
     places = jax.random.randint(batch_key, (settings.batch,), 0, filled)
     states, actions = agent.states[places], agent.actions[places]
     next_values = agent.target_values[tables.next_state[states, actions]]
     never = jnp.zeros(settings.batch, bool)
-    targets = td_targets(tables.rewards[states, actions], next_values, never, settings.gamma)
+    targets = td_targets(rewards[states, actions], next_values, never, settings.gamma)
 
     def loss_of(q: Encoder):
         values = _values_at(q, tables.observations, jnp.append(states, agent.state))
@@ -190,11 +238,33 @@ def _agent_step(tables: Tables, optimiser, settings: AgentSettings, key, step, a
     )
     return agent._replace(
         learner=learner,
+        phi=phi,
         target_values=target_values,
         state=jnp.where(at_limit, anywhere, tables.next_state[agent.state, action]),
         states=agent.states.at[filled].set(agent.state),
         actions=agent.actions.at[filled].set(action),
     ), loss
+
+
+def _phi_step(
+    tables: Tables, settings: AgentSettings, online: OnlineRewards, key, step, agent: AgentState
+) -> PhiState:
+    """One step of φ on pairs of the replay, which ends each episode after so many steps."""
+    filled, length = settings.random_steps + step, settings.episode_length
+
+    def horizon(place):
+        first = jnp.where(place < settings.random_steps, 0, settings.random_steps)
+        last = jnp.where(place < settings.random_steps, settings.random_steps, filled)
+        end = first + ((place - first) // length + 1) * length
+        return jnp.minimum(end, last) - place
+
+    lam = online.learner.annealed_lam(step / settings.steps)
+    place, tau = sample_recent_pairs(horizon, filled, lam, online.learner.batch, key=key)
+    before = place + tau - 1
+    v = tables.next_state[agent.states[before], agent.actions[before]]
+    assert agent.phi is not None
+    u_seen, v_seen = tables.observations[agent.states[place]], tables.observations[v]
+    return online.learner.update(agent.phi, u_seen, v_seen)[0]
 
 
 def _values_at(
@@ -212,7 +282,11 @@ def _move_target(tables: Tables, rate: float, learner: Learner, values):
 
 
 def _compiled_chunk(
-    tables: Tables, optimiser: optax.GradientTransformation, settings: AgentSettings, state: AgentState
+    tables: Tables,
+    optimiser: optax.GradientTransformation,
+    settings: AgentSettings,
+    online: OnlineRewards | None,
+    state: AgentState,
 ) -> Callable[[AgentState, int, int], tuple[AgentState, Any]]:
     """`run(state, begin, end) -> (state, sum of the losses)`."""
     key = jax.random.fold_in(jax.random.key(settings.seed), 3)
@@ -220,7 +294,8 @@ def _compiled_chunk(
 
     def one_step(tables, step, carry):
         arrays, total = carry
-        agent, loss = _agent_step(tables, optimiser, settings, key, step, eqx.combine(arrays, static))
+        agent = eqx.combine(arrays, static)
+        agent, loss = _agent_step(tables, optimiser, settings, online, key, step, agent)
         return eqx.filter(agent, eqx.is_array), total + loss
 
     def run(tables, arrays, begin, end):

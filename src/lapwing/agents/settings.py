@@ -25,6 +25,8 @@ class AgentSettings:
         float | None, chosen_by_lapwing("potential: a step is 1; else the mean is 1; soft: as learned")
     ] = None
     """Multiplies φ's distance."""
+    online: bool = False
+    """Learn φ while the agent learns, in place of before, by the paper's recipe with λ annealed to 0.95."""
     goal: Annotated[str | None, chosen_by_lapwing("the maze's own"), tyro.conf.arg(metavar="ROW,COLUMN")] = (
         None
     )

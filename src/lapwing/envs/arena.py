@@ -50,6 +50,8 @@ BODIES: dict[str, Body] = {
     "Point": Body("Point", "point.xml", 2.0, 0.3, 2, 0.04, 0.99, 1e-3, 60_000, 2_000),
     "Ant": Body("Ant", "ant.xml", 3.0, 0.75, 5, 0.02, 0.999, 1e-4, 1_000_000, 20_000),
 }
+NARROWEST = 2.5
+"""How many radii of its body a corridor must be wide."""
 FINENESS = 12
 """Into how many parts a cell is divided to measure ways through it."""
 
@@ -136,15 +138,18 @@ class Arena:
     def clearance(self, points: np.ndarray) -> np.ndarray:
         """How far points are from the nearest wall; 0 inside one."""
         beyond = np.abs(points[..., None, :] - self.walls[:, :2]) - self.walls[:, 2:]
-        return np.min(np.linalg.norm(np.maximum(beyond, 0.0), axis=-1), axis=-1)
+        return np.asarray(np.min(np.linalg.norm(np.maximum(beyond, 0.0), axis=-1), axis=-1))
 
-    def has_room(self, points: np.ndarray) -> np.ndarray:
-        """Whether the body fits there: on the floor, and no nearer to a wall than its radius."""
+    def on_floor(self, points: np.ndarray) -> np.ndarray:
+        """Whether points lie in floor cells."""
         row, column = np.moveaxis(self.cell_at(points), -1, 0)
         height, width = self.maze.floor.shape
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-        on_floor = inside & self.maze.floor[row.clip(0, height - 1), column.clip(0, width - 1)]
-        return on_floor & (self.clearance(points) >= self.body.radius)
+        return np.asarray(inside & self.maze.floor[row.clip(0, height - 1), column.clip(0, width - 1)])
+
+    def has_room(self, points: np.ndarray) -> np.ndarray:
+        """Whether the body fits there: on the floor, and no nearer to a wall than its radius."""
+        return np.asarray(self.on_floor(points) & (self.clearance(points) >= self.body.radius))
 
     def random_positions(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Where episodes start: uniformly wherever there is room."""
@@ -157,10 +162,11 @@ class Arena:
         return found[:count]
 
     def stratified_positions(self, per_cell: int) -> np.ndarray:
-        """A fixed set of starts, `per_cell` in every floor cell, spread over it like the dice of a game."""
-        reach = self.cell / 2 - self.body.radius
+        """A fixed set of starts, `per_cell` in every floor cell, spread over where the body has room."""
+        reach = (self.cell / 2 - self.body.radius) * (1 - 1e-9)  # lest rounding put one into a wall
         golden = (np.arange(per_cell) * (np.sqrt(5) - 1) / 2) % 1
         inside = np.stack([(np.arange(per_cell) + 0.5) / per_cell, golden], axis=1) * 2 - 1
+        inside = inside if per_cell > 1 else np.zeros((1, 2))
         cells = np.argwhere(self.maze.floor).astype(float)
         return (self.centre(cells)[:, None] + inside * reach).reshape(-1, 2)
 
@@ -178,12 +184,21 @@ class Arena:
             open_ = free[here] & free[there] & self.has_room((grid[here] + grid[there]) / 2)
             heads.append(number[here][open_])
             tails.append(number[there][open_])
-            lengths.append(np.full(open_.sum(), np.hypot(*step) * self.cell / FINENESS))
+            lengths.append(np.full(open_.sum(), np.hypot(*step) * self.spacing))
+        # The goal is a point of its own, joined to those round it.
+        tree, count = KDTree(grid[free]), int(free.sum())
+        away, near = tree.query(self.goal, k=min(16, count))
+        heads.append(np.full(len(near), count))
+        tails.append(near)
+        lengths.append(away)
         edges = (np.concatenate(heads), np.concatenate(tails))
-        graph = sparse.coo_array((np.concatenate(lengths), edges), shape=(free.sum(),) * 2).tocsr()
-        tree = KDTree(grid[free])
-        _, goal = tree.query(self.goal)
-        return tree, dijkstra(graph, directed=False, indices=goal)
+        graph = sparse.coo_array((np.concatenate(lengths), edges), shape=(count + 1,) * 2).tocsr()
+        return tree, dijkstra(graph, directed=False, indices=count)[:count]
+
+    @property
+    def spacing(self) -> float:
+        """How far apart `points` are."""
+        return self.cell / FINENESS
 
     @property
     def points(self) -> np.ndarray:
@@ -194,7 +209,9 @@ class Arena:
         """How long the shortest way to the goal is that the body has room on."""
         tree, lengths = self._ways
         away, place = tree.query(points)
-        return lengths[place] + away
+        straight = np.linalg.norm(points - self.goal, axis=-1)
+        there = straight <= 2 * self.spacing
+        return np.where(there, straight, np.maximum(lengths[place] + away, straight))
 
 
 def _shifted(shape: tuple[int, ...], step: tuple[int, int]) -> tuple[tuple, tuple]:
@@ -244,10 +261,10 @@ def make_arena(
     assert target is not None
     GridWorld(maze).check_cell(target)
     width = body.cell if cell is None else cell
-    if not 2 * body.radius < width < np.inf:
+    if not NARROWEST * body.radius <= width < np.inf:
         raise ConfigError(
-            f"cells of {width:g} leave no room for the body {body.name}, which is {2 * body.radius:g} wide; "
-            f"make --cell larger, {body.cell:g} or so"
+            f"cells of {width:g} leave no room for the body {body.name}, which is {2 * body.radius:g} wide "
+            f"and needs {NARROWEST * body.radius:g} to move; make --cell larger, {body.cell:g} or so"
         )
     arena = Arena(body, maze, float(width), target, fast)
     centres = arena.centre(np.argwhere(maze.floor).astype(float))

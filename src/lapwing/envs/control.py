@@ -70,7 +70,7 @@ class ControlEnv(gymnasium.Env):
         super().reset(seed=seed)
         if options and "position" in options:
             start = np.asarray(options["position"], np.float64)
-            if start.shape != (2,) or not self.arena.has_room(start):
+            if start.shape != (2,) or not np.isfinite(start).all() or not self.arena.has_room(start):
                 raise ConfigError(
                     f"position {options['position']!r} leaves no room for the {self.arena.body.name}"
                 )
@@ -92,7 +92,7 @@ class ControlEnv(gymnasium.Env):
     def compute_reward(self, achieved_goal, desired_goal, info) -> np.ndarray:
         """-1, or 0 within a tenth of the maze's size of the goal; of one step or of a batch."""
         away = np.linalg.norm(np.asarray(achieved_goal) - np.asarray(desired_goal), axis=-1)
-        return (away <= self.arena.goal_radius) - 1.0
+        return np.asarray((away <= self.arena.goal_radius) - 1.0)
 
     def compute_terminated(self, achieved_goal, desired_goal, info) -> bool:
         """Never: the task goes on at the goal."""

@@ -123,7 +123,7 @@ class Simulator:
         return self.observe(rows)
 
     def observe(self, rows: np.ndarray) -> np.ndarray:
-        """Positions, the heading of a Point wrapped to [-π, π), and velocities, in single precision."""
+        """Positions, the heading of a Point wrapped to [-π, π], and velocities, in single precision."""
         seen = rows[:, 1:].copy()
         if self.arena.body.name == "Point":
             seen[:, 2] = (seen[:, 2] + np.pi) % (2 * np.pi) - np.pi

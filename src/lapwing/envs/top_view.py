@@ -73,7 +73,7 @@ class TopView:
         x = np.linspace(self._low[0], self._high[0], width)
         y = np.linspace(self._high[1], self._low[1], height)
         points = np.stack(np.meshgrid(x, y), axis=-1)
-        picture = np.where((arena.clearance(points) > 0)[..., None], GROUND, WALL).astype(np.uint8)
+        picture = np.where(arena.on_floor(points)[..., None], GROUND, WALL).astype(np.uint8)
         picture[np.linalg.norm(points - arena.goal, axis=-1) <= arena.goal_radius] = GOAL
         model, data = self._simulator.model, self._data
         for geom in range(model.ngeom):
@@ -82,7 +82,7 @@ class TopView:
             radius, half = model.geom_size[geom][:2]
             is_sphere = model.geom_type[geom] == self._mujoco.mjtGeom.mjGEOM_SPHERE
             axis = data.geom_xmat[geom].reshape(3, 3)[:2, 2] * (0.0 if is_sphere else half)
-            shade = 0.6 if is_sphere and model.ngeom > 12 else 1.0
+            shade = 0.6 if is_sphere else 1.0
             picture[_near_stroke(points, data.geom_xpos[geom][:2], axis, radius)] = np.multiply(AGENT, shade)
         return picture
 

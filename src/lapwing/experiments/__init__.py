@@ -8,7 +8,7 @@ from lapwing.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from lapwing.experiments.study import Study
 
-FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8")
 
 
 def find_study(name: str) -> "Study":

@@ -13,9 +13,9 @@ from lapwing.experiments.study import Preset, Study
 from lapwing.experiments.tables import interval, markdown_table, select
 from lapwing.plots import draw_goal_maps
 from lapwing.settings import PRESETS, LearnSettings, RewardForm
+from lapwing.shaping import chosen_filter
 from lapwing.tasks import default_scale, embedded_states
 from lapwing.timing import stopwatch
-from lapwing.training import chosen_filter
 from lapwing.workflow import OnProgress
 from lapwing.workflow import run as learn_into
 

@@ -13,8 +13,8 @@ from lapwing.experiments.shaping import BASELINES, COMPARED, MAZES
 from lapwing.experiments.tables import Interval, bootstrap, interval, markdown_table, select
 from lapwing.mazes import read_maze
 from lapwing.plots import Curve
+from lapwing.shaping import steps_to_optimum
 from lapwing.tasks import GridTask, grid_task
-from lapwing.training import steps_to_optimum
 
 _ABOUT_SPEED = (
     "The first evaluation of the greedy policy, one every 500 steps, whose mean return over all starts is "
@@ -75,7 +75,9 @@ def steps_taken(rows: list[Row], maze: str, reward: str) -> dict[int, tuple[floa
 
 def speed_table(rows: list[Row]) -> list[str]:
     """Steps to within 2 of the optimum, and how many times fewer than the best baseline's."""
-    steps = [[curve.label, *(_steps(rows, maze, curve.reward) for maze in MAZES)] for curve in COMPARED]
+    steps = [
+        [curve.label, *(words_of_steps(rows, maze, curve.reward) for maze in MAZES)] for curve in COMPARED
+    ]
     ratios = [
         [curve.label, *(_ratio(rows, maze, curve.reward) for maze in MAZES)]
         for curve in COMPARED
@@ -176,7 +178,8 @@ def _interval(rows: list[Row], maze: str, reward: str) -> Interval | None:
     return bootstrap([steps for steps, _ in taken.values()]) if taken else None
 
 
-def _steps(rows: list[Row], maze: str, reward: str) -> str | None:
+def words_of_steps(rows: list[Row], maze: str, reward: str) -> str | None:
+    """Steps to within 2 of the optimum, with the interval and how many never got there."""
     found, taken = _interval(rows, maze, reward), steps_taken(rows, maze, reward)
     if found is None:
         return None

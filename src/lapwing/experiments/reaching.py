@@ -35,7 +35,7 @@ class Panel:
 
 PANELS = (
     Panel("PointUMaze", "soft", 60_000, 60_000, 2_000),
-    Panel("PointHookMaze", "commute", 80_000, 80_000, 2_000),
+    Panel("PointHookMaze", "commute", 60_000, 60_000, 2_000),
     Panel("AntUMaze", "commute", 1_000_000, 500_000, 20_000, ("sparse", "l2", "mix")),
 )
 

@@ -8,7 +8,7 @@ from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import ConfigError, nearest
 from lapwing.experiments import find_study
-from lapwing.experiments.grid import Row, Run
+from lapwing.experiments.grid import Row, Run, read_table
 from lapwing.experiments.runner import OnStatus, execute_grid
 from lapwing.experiments.study import Preset, Study
 from lapwing.plots import save_figure
@@ -75,6 +75,7 @@ def reproduce(
             {run.key for run in chosen},
             table,
             jobs=jobs,
+            borrowed=_borrowed(study, out),
             retry=retry,
             overwrite=overwrite,
             on_status=on_status,
@@ -92,6 +93,12 @@ def reproduce(
         files=[*([table] if runs else []), text, *files],
         seconds=time.monotonic() - began,
     )
+
+
+def _borrowed(study: Study, out: Path) -> list[Row]:
+    """What other figures' tables hold, as rows of this one: a run is done once, whoever asks for it."""
+    rows = [row for other in study.borrows for row in read_table(out / f"{other}.csv")]
+    return [row | {"figure": study.name} for row in rows]
 
 
 def figures_with(

@@ -59,6 +59,7 @@ def execute_grid(
     table: Path,
     *,
     jobs: int,
+    borrowed: list[Row] | None = None,
     retry: bool = False,
     overwrite: bool = False,
     on_status: OnStatus | None = None,
@@ -70,6 +71,7 @@ def execute_grid(
         chosen: keys of the runs to do now.
         table: the CSV file of results, which is written after every run.
         jobs: how many worker processes.
+        borrowed: rows of other tables; those of runs that are asked for count as done.
         retry: try runs again that failed before.
         overwrite: do runs again that are in the table.
         on_status: called now and then, and after every run.
@@ -80,6 +82,8 @@ def execute_grid(
         storage.remove_leftovers(table.parent, of=table.stem)
         wanted = {run.key for run in runs}
         rows = [row for row in read_table(table) if not (overwrite and row["key"] in chosen)]
+        missing = wanted - {row["key"] for row in rows} - (chosen if overwrite else set())
+        rows += [row for row in borrowed or [] if row["key"] in missing]
         record = _Record(table, folder / "failures.json", rows)
         again = chosen if overwrite else chosen & set(record.failures) if retry else set()
         record.forget(again)
@@ -89,8 +93,10 @@ def execute_grid(
         status = Status([run for run in runs if run.key in chosen], jobs, record.done, record.failures)
         if todo:
             _work(todo, record, status, folder, on_status)
-        elif on_status:
-            on_status(status)
+        else:
+            write_table(table, record.rows)
+            if on_status:
+                on_status(status)
         return (
             [row for row in record.rows if row["key"] in wanted],
             {key: error for key, error in record.failures.items() if key in wanted},

@@ -28,6 +28,8 @@ class Study:
     """The tables as lines of Markdown."""
     note: str = ""
     """How to read the numbers, for a figure that has runs."""
+    borrows: tuple[str, ...] = ()
+    """Figures whose tables may hold runs of this one."""
 
 
 def nothing_to_run(preset: Preset, seeds: int) -> list[Run]:

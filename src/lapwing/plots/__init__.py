@@ -3,8 +3,10 @@
 from lapwing.plots.curves import Curve, draw_panels
 from lapwing.plots.files import save_animation, save_figure
 from lapwing.plots.reaching import (
+    OnlinePanel,
     ReachingPanel,
     draw_goal_map,
+    draw_online,
     draw_paths,
     draw_reaching,
     draw_strip,
@@ -30,6 +32,7 @@ from lapwing.plots.shaping import (
 
 __all__ = [
     "Curve",
+    "OnlinePanel",
     "ReachingPanel",
     "ShapingPanel",
     "draw_audits",
@@ -39,6 +42,7 @@ __all__ = [
     "draw_goal_maps",
     "draw_learning",
     "draw_observations",
+    "draw_online",
     "draw_panels",
     "draw_paths",
     "draw_policy",

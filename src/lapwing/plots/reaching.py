@@ -53,6 +53,33 @@ def draw_reaching(panels: Mapping[str, ReachingPanel]) -> Figure:
     return figure
 
 
+@dataclass(frozen=True)
+class OnlinePanel:
+    """One target of figure 8."""
+
+    curves: dict[str, Curve]
+    measure: str
+    best: float
+
+
+def draw_online(panels: Mapping[str, OnlinePanel]) -> Figure:
+    """Side by side the curves of each target, and the best there is."""
+    figure = Figure(figsize=(5.2 * len(panels), 4.0), layout="constrained")
+    shown: dict[str, Any] = {}
+    axes = np.ravel(figure.subplots(1, len(panels), squeeze=False))
+    for axis, (title, panel) in zip(axes, panels.items(), strict=True):
+        for number, (label, curve) in enumerate(panel.curves.items()):
+            (line,) = axis.plot(curve.x, curve.mean, lw=1.4, color=f"C{number}")
+            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=f"C{number}", lw=0)
+            shown.setdefault(label, line)
+        shown.setdefault("the best there is", axis.axhline(panel.best, color="black", ls=":", lw=1))
+        axis.set(title=title, xlabel="step", ylabel=panel.measure)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.2)
+    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
 def draw_success(evaluated_at: Sequence[int], success: Sequence[float]) -> Figure:
     """The share of starts from which the goal is reached, over the steps."""
     figure = Figure(figsize=(6, 3.6), layout="constrained")
@@ -112,5 +139,13 @@ def draw_arena(axis, arena: Arena) -> None:
 
 
 def _draw_values(axis, arena: Arena, values: np.ndarray) -> Any:
+    """A number for each of the arena's points, in colours."""
+    low, high = arena.points.min(axis=0), arena.points.max(axis=0)
+    width = arena.spacing
+    columns, rows = np.rint((arena.points - low) / width).astype(int).T
+    grid = np.full((rows.max() + 1, columns.max() + 1), np.nan)
+    grid[rows, columns] = values
+    edges = (low[0] - width / 2, high[0] + width / 2, low[1] - width / 2, high[1] + width / 2)
+    image = axis.imshow(grid, origin="lower", extent=edges, cmap="viridis_r", interpolation="nearest")
     draw_arena(axis, arena)
-    return axis.scatter(*arena.points.T, c=values, s=5, marker="s", cmap="viridis_r", lw=0)
+    return image

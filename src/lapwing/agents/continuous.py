@@ -7,8 +7,7 @@ with t: the same seed gives the same bits after any interruption.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,34 +15,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from lapwing.agents import ddpg
+from lapwing.agents.attempts import act_now, attempt
 from lapwing.agents.control_settings import ResolvedControl
-from lapwing.encoders import MLP, Encoder, EncoderSpec, embed
+from lapwing.agents.rounds import Replay, Rounds
+from lapwing.encoders import MLP, Encoder, EncoderSpec
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import NonFiniteError
 from lapwing.learning import Checkpoints, OnChunk
-from lapwing.online import PhiLearner, PhiState, sample_recent_pairs
-from lapwing.representation import vector_norm
-from lapwing.rewards import FORMS, Goal, Step, ToGoal
-from lapwing.settings import RewardForm
+from lapwing.online import OnlinePhi, PhiState, sample_recent_pairs
 from lapwing.timing import stopwatch
 
-EVALUATION_STARTS = 48
-"""About so many, spread evenly over the floor."""
 Reward = Callable[[np.ndarray], np.ndarray]
 """The reward of arriving at each of these observations."""
-
-
-class Replay(NamedTuple):
-    """Transitions s, a, r, s': (rounds, bodies, …)."""
-
-    observations: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    next_observations: np.ndarray
 
 
 class ControlState(NamedTuple):
@@ -62,17 +49,6 @@ class ControlState(NamedTuple):
     """and how long the way to the goal still was at the end, in the mean."""
 
 
-class Attempts(NamedTuple):
-    """What the policy without noise does from the fixed starts."""
-
-    paths: np.ndarray
-    """(x, y) over time: (steps + 1, starts, 2)."""
-    reached: np.ndarray
-    """Whether the goal was ever reached, from each start."""
-    left: np.ndarray
-    """How long the way to the goal is at the end."""
-
-
 class ControlTraining(NamedTuple):
     """What training gives."""
 
@@ -88,64 +64,6 @@ class ControlTraining(NamedTuple):
     """The observations of the replay, body by body,"""
     lengths: np.ndarray
     """and how many belong to each episode."""
-
-
-@dataclass(frozen=True)
-class OnlinePhi:
-    """φ that is learned beside the agent, and the reward that it gives."""
-
-    learner: PhiLearner
-    encoder: Encoder
-    form: RewardForm
-    goal: Goal
-
-    def rewards(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> Float[Array, " batch"]:
-        """The reward of arriving there, with φ as it is now."""
-        z = self.goal.h(observations)
-        raw = vector_norm(z - self.goal.z)
-        goal, at = (self.goal.z, z) if self.goal.state is None else (self.goal.state, observations)
-        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([at, jnp.asarray(goal)[None]]))
-        to = ToGoal(raw, raw <= self.goal.radius, vector_norm(phi[:-1] - phi[-1]))
-        return FORMS[self.form](Step(to, to))
-
-    def sees(self, observations: Any) -> Any:
-        """What φ embeds of an observation."""
-        return self.goal.h(observations) if self.goal.state is None else observations
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """How steps are counted: a round is a step of every body."""
-
-    settings: ResolvedControl
-
-    @property
-    def random(self) -> int:
-        """Rounds of random actions."""
-        return self.settings.random_steps // self.settings.envs
-
-    @property
-    def all(self) -> int:
-        """Rounds in all."""
-        return self.random + self.settings.steps // self.settings.envs
-
-    @cached_property
-    def evaluations(self) -> np.ndarray:
-        """After how many of the agent's steps it is evaluated."""
-        every, steps = self.settings.evaluate_every, self.settings.steps
-        return np.union1d(np.arange(every, steps + 1, every), steps)
-
-    def elapsed(self, round_, body):
-        """How far each body is into its episode when a round begins."""
-        return (round_ + body * EPISODE_LENGTH // self.settings.envs) % EPISODE_LENGTH
-
-    def episode_lengths(self) -> np.ndarray:
-        """How many observations each episode has, body by body."""
-        rounds, lengths = np.arange(self.all), []
-        for body in range(self.settings.envs):
-            begins = np.flatnonzero((self.elapsed(rounds, body) == 0) | (rounds == 0))
-            lengths.append(np.diff(np.append(begins, self.all)))
-        return np.concatenate(lengths)
 
 
 def train_in_arena(
@@ -215,25 +133,6 @@ def train_in_arena(
     )
 
 
-def attempt(simulator: Simulator, actor: MLP) -> Attempts:
-    """Follow the policy without noise from the fixed starts, for an episode."""
-    arena = simulator.arena
-    cells = int(arena.maze.floor.sum())
-    starts = arena.stratified_positions(max(1, round(EVALUATION_STARTS / cells)))
-    rows, paths = simulator.at_rest(starts), [starts]
-    for _ in range(EPISODE_LENGTH):
-        rows = simulator.step(rows, np.asarray(_act(actor, simulator.observe(rows))))
-        paths.append(rows[:, 1:3])
-    paths = np.stack(paths)
-    reached = np.linalg.norm(paths - arena.goal, axis=-1) <= arena.goal_radius
-    return Attempts(paths, reached.any(axis=0), arena.path_lengths(paths[-1]))
-
-
-@eqx.filter_jit
-def _act(actor: MLP, observations) -> Array:
-    return ddpg.act(actor, observations)
-
-
 class _Trainer:
     """Rounds of the bodies and updates of the networks."""
 
@@ -288,7 +187,7 @@ class _Trainer:
 
     def compile(self, state: ControlState) -> None:
         """Compile what a round calls, so that no round pays for it."""
-        _act(state.learner.online.actor, state.replay.observations[0])
+        act_now(state.learner.online.actor, state.replay.observations[0])
         batches = self._batches(state.replay, self.rounds.random, np.random.default_rng(0))
         pairs = None if self.online is None else self._seen_pairs(state.replay, self.rounds.random - 1)
         jax.block_until_ready(self.learn(state.learner, state.phi, batches, pairs))
@@ -298,7 +197,7 @@ class _Trainer:
         settings, generator = self.settings, self._generator(round_)
         seen = self.simulator.observe(state.rows)
         noise = ddpg.next_noise(state.noise, settings.noise_settle, settings.noise_spread, generator)
-        actions = np.clip(np.asarray(_act(state.learner.online.actor, seen)) + noise, -1, 1)
+        actions = np.clip(np.asarray(act_now(state.learner.online.actor, seen)) + noise, -1, 1)
         state = self._moved(state._replace(noise=noise), round_, actions, generator)
         batches = self._batches(state.replay, round_ + 1, generator)
         pairs = None if self.online is None else self._seen_pairs(state.replay, round_)
