@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [four_room speed mazes startup agents] [--write]`."""
+"""Run the benchmarks: `python -m benchmarks [four_room speed mazes startup agents control] [--write]`."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ from lapwing.errors import LapwingWarning
 
 FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
-    "agents.md": ("Agents, measured", ("agents",)),
+    "agents.md": ("Agents, measured", ("agents", "control")),
 }
 """What --write puts where, if all the parts of a file were run."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)

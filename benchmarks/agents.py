@@ -41,7 +41,7 @@ def torch_loop(task: GridTask, rewards: np.ndarray, settings: AgentSettings, ste
     next_state = torch.as_tensor(task.world.next_state).long()
     reward = torch.as_tensor(rewards, dtype=torch.float32)
     n_states, n_actions = rewards.shape
-    online, target = (_network(torch, (2, *settings.hidden, n_actions)) for _ in range(2))
+    online, target = (torch_network(torch, (2, *settings.hidden, n_actions)) for _ in range(2))
     target.load_state_dict(online.state_dict())
     optimiser = torch.optim.Adam(online.parameters(), lr=settings.learning_rate)
     states = torch.randint(n_states, (settings.random_steps + steps + 100,))
@@ -73,7 +73,7 @@ def torch_loop(task: GridTask, rewards: np.ndarray, settings: AgentSettings, ste
     return steps / (time.perf_counter() - began)
 
 
-def _network(torch, sizes: tuple[int, ...]):
+def torch_network(torch, sizes: tuple[int, ...]):
     layers = []
     for m, n in pairwise(sizes):
         layers += [torch.nn.Linear(m, n), torch.nn.ReLU()]

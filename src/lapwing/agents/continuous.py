@@ -83,57 +83,52 @@ def train_in_arena(
         checkpoints: where to keep the state between evaluations, and to go on from.
         on_chunk: called after each evaluation with (step, last step, metrics).
     """
-    rounds, online = Rounds(settings), reward if isinstance(reward, OnlinePhi) else None
-    trainer = _Trainer(simulator, settings, reward)
-    state = trainer.first_state()
-    restored = checkpoints.restore(state) if checkpoints else None
-    if restored:
-        state, done, seconds = restored[0], rounds.random + restored[1] // settings.envs, restored[2]
-        state = state._replace(replay=Replay(*map(np.array, state.replay)))
-    else:
-        state, done, seconds = trainer.with_random_steps(state), rounds.random, 0.0
+    trainer = Trainer(simulator, settings, reward)
+    state, step, seconds = _begun(trainer, checkpoints)
+    if on_chunk:
+        on_chunk(step, settings.steps, {})
     with stopwatch() as watch:
         trainer.compile(state)
-    for number, step in enumerate(rounds.evaluations):
-        end = rounds.random + step // settings.envs
-        if end <= done:
+    for number, end in enumerate(trainer.rounds.evaluations.tolist()):
+        if end <= step:
             continue
         began = time.perf_counter()
-        first, done, metrics = done, end, {}
-        for round_ in range(first, end):
-            state, metrics = trainer.round(state, round_)
-        jax.block_until_ready(state.learner)
+        state, row = trainer.advanced(state, step, end)
         elapsed = time.perf_counter() - began
         seconds += elapsed
-        attempts = attempt(simulator, state.learner.online.actor)
-        row = {name: float(value) for name, value in metrics.items()}
-        if not all(map(np.isfinite, row.values())):
-            raise NonFiniteError(f"Q is not finite at step {step}; lower --critic-rate or --actor-rate")
-        success, distance = state.success.copy(), state.distance.copy()
-        success[number], distance[number] = attempts.reached.mean(), attempts.left.mean()
-        state = state._replace(success=success, distance=distance)
-        row |= {"success": float(success[number]), "distance": float(distance[number]), "step": int(step)}
-        row |= {"steps_per_second": (end - first) * settings.envs / elapsed, "seconds": seconds}
+        state, judged = trainer.evaluated(state, number)
+        row |= judged | {"step": end, "seconds": seconds, "steps_per_second": (end - step) / elapsed}
+        step = end
         if checkpoints:
             checkpoints.record(row)
-            checkpoints.keep(state, int(step), seconds, last=end == rounds.all)
+            checkpoints.keep(state, step, seconds, last=step == settings.steps)
         if on_chunk:
-            on_chunk(int(step), settings.steps, row)
+            on_chunk(step, settings.steps, row)
     return ControlTraining(
         state.learner.online.actor,
         trainer.specs[0],
-        rounds.evaluations,
+        trainer.rounds.evaluations,
         state.success,
         state.distance,
         seconds,
         watch.compiling,
-        state.phi.encoder if online and state.phi else None,
+        state.phi and state.phi.encoder,
         np.swapaxes(state.replay.observations, 0, 1),
-        rounds.episode_lengths(),
+        trainer.rounds.episode_lengths(),
     )
 
 
-class _Trainer:
+def _begun(trainer: "Trainer", checkpoints: Checkpoints | None) -> tuple[ControlState, int, float]:
+    """The state to go on from, how many of the agent's steps led to it, and the seconds that they took."""
+    state = trainer.first_state()
+    restored = checkpoints.restore(state) if checkpoints else None
+    if restored is None:
+        return trainer.with_random_steps(state), 0, 0.0
+    state, step, seconds = restored
+    return state._replace(replay=Replay(*map(np.array, state.replay))), step, seconds
+
+
+class Trainer:
     """Rounds of the bodies and updates of the networks."""
 
     def __init__(self, simulator: Simulator, settings: ResolvedControl, reward: Reward | OnlinePhi):
@@ -188,9 +183,27 @@ class _Trainer:
     def compile(self, state: ControlState) -> None:
         """Compile what a round calls, so that no round pays for it."""
         act_now(state.learner.online.actor, state.replay.observations[0])
-        batches = self._batches(state.replay, self.rounds.random, np.random.default_rng(0))
+        batches = self.batches(state.replay, self.rounds.random, np.random.default_rng(0))
         pairs = None if self.online is None else self._seen_pairs(state.replay, self.rounds.random - 1)
         jax.block_until_ready(self.learn(state.learner, state.phi, batches, pairs))
+
+    def advanced(self, state: ControlState, step: int, end: int) -> tuple[ControlState, dict[str, float]]:
+        """The rounds from one of the agent's steps to another, and the metrics of the last update."""
+        bodies, metrics = self.settings.envs, {}
+        for round_ in range(self.rounds.random + step // bodies, self.rounds.random + end // bodies):
+            state, metrics = self.round(state, round_)
+        row = {name: float(value) for name, value in metrics.items()}
+        if not all(map(np.isfinite, row.values())):
+            raise NonFiniteError(f"Q is not finite at step {end}; lower --critic-rate or --actor-rate")
+        return state, row
+
+    def evaluated(self, state: ControlState, number: int) -> tuple[ControlState, dict[str, float]]:
+        """The state with one more evaluation, which is given too."""
+        attempts = attempt(self.simulator, state.learner.online.actor)
+        success, distance = state.success.copy(), state.distance.copy()
+        success[number], distance[number] = attempts.reached.mean(), attempts.left.mean()
+        row = {"success": float(success[number]), "distance": float(distance[number])}
+        return state._replace(success=success, distance=distance), row
 
     def round(self, state: ControlState, round_: int) -> tuple[ControlState, dict[str, Any]]:
         """A step of every body, and an update for each."""
@@ -199,7 +212,7 @@ class _Trainer:
         noise = ddpg.next_noise(state.noise, settings.noise_settle, settings.noise_spread, generator)
         actions = np.clip(np.asarray(act_now(state.learner.online.actor, seen)) + noise, -1, 1)
         state = self._moved(state._replace(noise=noise), round_, actions, generator)
-        batches = self._batches(state.replay, round_ + 1, generator)
+        batches = self.batches(state.replay, round_ + 1, generator)
         pairs = None if self.online is None else self._seen_pairs(state.replay, round_)
         learner, phi, metrics = self.learn(state.learner, state.phi, batches, pairs)
         return state._replace(learner=learner, phi=phi), metrics
@@ -224,7 +237,7 @@ class _Trainer:
             rows[over] = simulator.at_rest(starts, generator)
         return state._replace(rows=rows, noise=noise)
 
-    def _batches(self, replay: Replay, filled: int, generator: np.random.Generator) -> ddpg.Batch:
+    def batches(self, replay: Replay, filled: int, generator: np.random.Generator) -> ddpg.Batch:
         """As many batches as there are bodies."""
         settings = self.settings
         places = generator.integers(filled * settings.envs, size=(settings.envs, settings.batch))

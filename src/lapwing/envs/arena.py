@@ -187,7 +187,7 @@ class Arena:
             lengths.append(np.full(open_.sum(), np.hypot(*step) * self.spacing))
         # The goal is a point of its own, joined to those round it.
         tree, count = KDTree(grid[free]), int(free.sum())
-        away, near = tree.query(self.goal, k=min(16, count))
+        away, near = (np.atleast_1d(found) for found in tree.query(self.goal, k=min(16, count)))
         heads.append(np.full(len(near), count))
         tails.append(near)
         lengths.append(away)
