@@ -129,7 +129,10 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, optio
     ("arguments", "message"),
     [
         (["fig33"], "lapwing: unknown figure 'fig33'; did you mean fig3?"),
-        (["table1"], "lapwing: unknown figure 'table1'; known: fig1, fig2, fig3, fig4, fig6"),
+        (
+            ["table1"],
+            "lapwing: unknown figure 'table1'; known: fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, all",
+        ),
         (["fig3", "--jobs", "0"], "lapwing: jobs must be at least 1, not 0"),
         (["fig3", "--jobs", "-2"], "lapwing: jobs must be at least 1, not -2"),
         (["fig3", "--seeds", "0"], "lapwing: seeds must be at least 1, not 0"),
@@ -273,8 +276,13 @@ def test_a_terminal_shows_the_table(status):
 
 
 def test_figures_without_the_chosen_cells_are_passed_over():
-    assert figures_with(FIGURES, "quick", 1, ("d=20",)) == ("fig1", "fig2", "fig3", "fig4", "fig7")
+    assert figures_with(FIGURES, "quick", 1, ("d=20",)) == (
+        *("fig1", "fig2", "fig3", "fig4"),
+        *("fig5", "fig7", "fig8"),
+    )
     assert figures_with(FIGURES, "quick", 1, ("reward=potential",)) == ("fig2", "fig4")
+    assert figures_with(FIGURES, "quick", 1, ("environment=AntUMaze",)) == ("fig2", "fig5")
+    assert figures_with(FIGURES, "quick", 1, ("method=ddpg online",)) == ("fig2", "fig8")
     assert figures_with(FIGURES, "quick", 1, ()) == FIGURES
     with pytest.raises(ConfigError, match="no run has n=7"):
         figures_with(FIGURES, "quick", 1, ("n=7",))

@@ -20,7 +20,7 @@ from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
 from lapwing.agents.control_settings import ControlSettings, ResolvedControl
 from lapwing.encoders import EncoderSpec, fit_encoder
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
-from lapwing.envs.simulator import Simulator, goal_observation
+from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.evaluation import path_correlations
 from lapwing.experience import Experience
@@ -59,10 +59,7 @@ class ControlOutcome(NamedTuple):
         assert self.representation is not None
         settings = ControlSettings.from_json(self.result["settings"])
         whole = settings.reward == "fullmix"
-        states = self.arena.points.astype(np.float32)
-        if whole:
-            simulator = Simulator(self.arena)
-            states = simulator.observe(simulator.at_rest(self.arena.points))
+        states = point_observations(self.arena, whole=whole)
         goal = goal_observation(self.arena, whole=whole)
         return self.representation.distance(states, goal, settings.filter or "soft")
 
@@ -134,6 +131,18 @@ def steps_to_success(evaluated_at: np.ndarray, success: np.ndarray) -> int | Non
     """
     good = success >= REACHES
     return int(evaluated_at[np.argmax(good)]) if good.any() else None
+
+
+def steps_to_stay(evaluated_at: np.ndarray, success: np.ndarray) -> int | None:
+    """From which evaluation on the goal was reached from 90 % of the starts at all of them; None: not at last.
+
+    Example:
+        >>> steps_to_stay(np.array([2000, 4000, 6000, 8000]), np.array([0.92, 0.8, 0.9, 1.0]))
+        6000
+    """
+    short = np.flatnonzero(success < REACHES)
+    first = int(short[-1]) + 1 if len(short) else 0
+    return int(evaluated_at[first]) if first < len(success) else None
 
 
 def form_of(reward: str) -> RewardForm:

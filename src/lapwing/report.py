@@ -11,8 +11,10 @@ from lapwing import plots
 from lapwing.audit import Audit, ranking
 from lapwing.comparing import Comparison
 from lapwing.control import ControlOutcome
-from lapwing.envs.simulator import Simulator
+from lapwing.envs.arena import Arena
+from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.envs.top_view import TopView
+from lapwing.representation import Representation
 from lapwing.runs import RunFolder
 from lapwing.training import AgentOutcome
 from lapwing.workflow import Outcome
@@ -87,6 +89,8 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
     if representation.dim < 2:
         return figures
     world = target.world
+    if target.arena is not None:
+        return figures | _arena_figures(representation, result, target.arena)
     if world is None:
         observations = target.some_observations(2_000, 0)
         functions = representation.eigenfunctions(observations)
@@ -100,6 +104,24 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
     return figures | {
         "eigenfunctions": plots.draw_eigenfunctions(world, functions, representation.eigenvalues),
         "distances": plots.draw_distances(world, distances, goal),
+    }
+
+
+def _arena_figures(representation: Representation, result: dict[str, Any], arena: Arena) -> dict[str, Figure]:
+    """Eigenfunctions and distances to the goal, all over an arena."""
+    whole = result["settings"]["observation"] == "state"
+    states = point_observations(arena, whole=whole)
+    goal = goal_observation(arena, whole=whole)
+    functions, eigenvalues = representation.eigenfunctions(states), representation.eigenvalues
+    shown = range(1, min(9, len(eigenvalues)))
+    maps = {f"eigenfunction {i + 1}, λ = {eigenvalues[i]:.4f}": functions[:, i] for i in shown}
+    distances = {"the way": arena.path_lengths(arena.points)}
+    for name, value in result["distance_correlation"].items():
+        if name != "l2":
+            distances[f"distance, {name}: {value:.2f}"] = representation.distance(states, goal, name)
+    return {
+        "eigenfunctions": plots.draw_arena_maps(arena, maps, cmap="RdBu_r"),
+        "distances": plots.draw_arena_maps(arena, distances, cmap="viridis_r"),
     }
 
 
@@ -169,8 +191,8 @@ def draw_control(outcome: ControlOutcome, folder: Path) -> list[Path]:
     result, arena, attempts = outcome.result, outcome.arena, outcome.attempts
     figures = {"success": plots.draw_success(result["evaluated_at"], result["successes"])}
     if outcome.representation is not None:
-        title = f"φ's distance to the goal, {result['settings']['filter']}"
-        figures["goal"] = plots.draw_goal_map(arena, outcome.goal_map(), title)
+        maps = {f"φ's distance to the goal, {result['settings']['filter']}": outcome.goal_map()}
+        figures["goal"] = plots.draw_arena_maps(arena, maps, cmap="viridis_r")
     figures["paths"] = plots.draw_paths(arena, attempts.paths, attempts.reached)
     frames = filmed(outcome)
     figures["strip"] = plots.draw_strip(frames)

@@ -160,3 +160,11 @@ def goal_observation(arena: Arena, *, whole: bool) -> np.ndarray:
         return arena.goal.astype(np.float32)
     simulator = Simulator(arena)
     return simulator.observe(simulator.at_rest(arena.goal[None]))[0]
+
+
+def point_observations(arena: Arena, *, whole: bool) -> np.ndarray:
+    """(x, y) of each of the arena's points, or whole states of the body at rest there."""
+    if not whole:
+        return arena.points.astype(np.float32)
+    simulator = Simulator(arena)
+    return simulator.observe(simulator.at_rest(arena.points))

@@ -1,8 +1,10 @@
 """How soon agents reach the goal from 90 % of the starts, in tables and curves."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from lapwing.control import GATE, REACHES, steps_to_success
+from lapwing.control import GATE, REACHES, steps_to_stay, steps_to_success
 from lapwing.experiments.grid import Row
 from lapwing.experiments.reaching import PANELS, REWARDS, SHAPED, Panel
 from lapwing.experiments.shaping import BASELINES
@@ -10,6 +12,8 @@ from lapwing.experiments.study import Preset
 from lapwing.experiments.tables import Interval, bootstrap, interval, markdown_table, select
 from lapwing.plots import Curve
 
+Count = Callable[[np.ndarray, np.ndarray], int | None]
+"""From steps and success at each evaluation to how many steps it took."""
 _ABOUT_GATE = (
     "The rank correlation (Spearman) of φ's distance to the goal with the length of the shortest way there, "
     f"over 1,000 random states, beside that of l2. Wanted before any agent is trained: at least {GATE}, and "
@@ -19,6 +23,10 @@ _ABOUT_SPEED = (
     f"The first evaluation at which the goal is reached from {REACHES:.0%} of the fixed starts; the random "
     "steps before are not counted. A run that never gets there counts with all its steps; how many did is in "
     "brackets. A cell without an interval has one seed."
+)
+_ABOUT_STAY = (
+    "Policies come and go, most of all early. So also: the evaluation from which on all the others, to the "
+    "last, are at 90 % or above."
 )
 _ABOUT_RATIO = (
     "How many times fewer steps than the best of sparse, l2 and rawmix takes, by the means. In brackets "
@@ -60,14 +68,16 @@ def goal_maps(rows: list[Row], panel: Panel) -> dict[str, np.ndarray]:
     return maps
 
 
-def steps_taken(cells: list[Row], reward: str) -> dict[int, tuple[float, bool]]:
+def steps_taken(
+    cells: list[Row], reward: str, counted: Count = steps_to_success
+) -> dict[int, tuple[float, bool]]:
     """By seed: how many steps to 90 % success, and whether it got there at all."""
     taken = {}
     cell = select(cells, reward=reward, metric="success")
     for seed in sorted({row["seed"] for row in cell}):
         curve = sorted((row["step"], row["value"]) for row in cell if row["seed"] == seed)
         steps, values = (np.array(column) for column in zip(*curve, strict=True))
-        first = steps_to_success(steps, values)
+        first = counted(steps, values)
         taken[seed] = (float(steps[-1] if first is None else first), first is not None)
     return taken
 
@@ -93,10 +103,15 @@ def speed_table(rows: list[Row], preset: Preset) -> list[str]:
     """Steps to 90 % success, and how many times fewer than the best baseline's."""
     arenas = [panel.arena for panel in PANELS]
     cells = {panel.arena: of_panel(rows, panel, preset) for panel in PANELS}
-    steps = [[reward, *(in_words(cells[arena], reward) for arena in arenas)] for reward in REWARDS]
-    ratios = [[reward, *(_ratio(cells[arena], reward) for arena in arenas)] for reward in SHAPED]
-    lines = [_ABOUT_SPEED, "", *markdown_table(["reward", *arenas], steps), ""]
-    return [*lines, _ABOUT_RATIO, "", *markdown_table(["reward", *arenas], ratios)]
+    lines = []
+    for about, counted in ((_ABOUT_SPEED, steps_to_success), (_ABOUT_STAY, steps_to_stay)):
+        steps = [
+            [reward, *(in_words(cells[arena], reward, counted) for arena in arenas)] for reward in REWARDS
+        ]
+        ratios = [[reward, *(_ratio(cells[arena], reward, counted) for arena in arenas)] for reward in SHAPED]
+        lines += [about, "", *markdown_table(["reward", *arenas], steps), ""]
+        lines += [_ABOUT_RATIO, "", *markdown_table(["reward", *arenas], ratios), ""]
+    return lines[:-1]
 
 
 def final_tables(rows: list[Row], preset: Preset) -> list[str]:
@@ -111,9 +126,9 @@ def final_tables(rows: list[Row], preset: Preset) -> list[str]:
     return lines[:-1]
 
 
-def in_words(cells: list[Row], reward: str) -> str | None:
+def in_words(cells: list[Row], reward: str, counted: Count = steps_to_success) -> str | None:
     """Steps to 90 % success, with the interval and how many never got there."""
-    taken = steps_taken(cells, reward)
+    taken = steps_taken(cells, reward, counted)
     if not taken:
         return None
     found = bootstrap([steps for steps, _ in taken.values()])
@@ -123,9 +138,9 @@ def in_words(cells: list[Row], reward: str) -> str | None:
     return words + (f" ({late} of {len(taken)} never)" if late else "")
 
 
-def _ratio(cells: list[Row], reward: str) -> str | None:
-    ours = steps_taken(cells, reward)
-    theirs = [taken for baseline in BASELINES if (taken := steps_taken(cells, baseline))]
+def _ratio(cells: list[Row], reward: str, counted: Count) -> str | None:
+    ours = steps_taken(cells, reward, counted)
+    theirs = [taken for baseline in BASELINES if (taken := steps_taken(cells, baseline, counted))]
     if not ours or not theirs:
         return None
     means = [np.mean([steps for steps, _ in taken.values()]) for taken in (ours, *theirs)]

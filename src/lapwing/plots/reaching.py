@@ -36,7 +36,7 @@ def draw_reaching(panels: Mapping[str, ReachingPanel]) -> Figure:
         for axis in axes[:-1, column]:
             axis.set_axis_off()
         for axis, (title, values) in zip(axes[:-1, column], panel.distances.items(), strict=False):
-            image = _draw_values(axis, panel.arena, values)
+            image = _draw_values(axis, panel.arena, values, "viridis_r")
             axis.set_title(f"{name}: {title}", fontsize=9)
             figure.colorbar(image, ax=axis, shrink=0.8)
         axis = axes[-1, column]
@@ -91,14 +91,18 @@ def draw_success(evaluated_at: Sequence[int], success: Sequence[float]) -> Figur
     return figure
 
 
-def draw_goal_map(arena: Arena, values: np.ndarray, title: str) -> Figure:
-    """The distance to the goal in the embedding, all over an arena."""
-    figure = Figure(figsize=(4.8, 4.2), layout="constrained")
-    axis = figure.subplots()
-    axis.set_axis_off()
-    image = _draw_values(axis, arena, values)
-    axis.set_title(title, fontsize=9)
-    figure.colorbar(image, ax=axis, shrink=0.8)
+def draw_arena_maps(arena: Arena, maps: Mapping[str, np.ndarray], *, cmap: str, columns: int = 4) -> Figure:
+    """By title, a number for each of the arena's points."""
+    columns = min(columns, len(maps))
+    rows = -(-len(maps) // columns)
+    figure = Figure(figsize=(3.6 * columns + 0.8, 3.2 * rows + 0.4), layout="constrained")
+    axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
+    for axis in axes:
+        axis.set_axis_off()
+    for axis, (title, values) in zip(axes, maps.items(), strict=False):
+        image = _draw_values(axis, arena, values, cmap)
+        axis.set_title(title, fontsize=9)
+        figure.colorbar(image, ax=axis, shrink=0.8)
     return figure
 
 
@@ -138,7 +142,7 @@ def draw_arena(axis, arena: Arena) -> None:
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
 
 
-def _draw_values(axis, arena: Arena, values: np.ndarray) -> Any:
+def _draw_values(axis, arena: Arena, values: np.ndarray, cmap: str) -> Any:
     """A number for each of the arena's points, in colours."""
     low, high = arena.points.min(axis=0), arena.points.max(axis=0)
     width = arena.spacing
@@ -146,6 +150,6 @@ def _draw_values(axis, arena: Arena, values: np.ndarray) -> Any:
     grid = np.full((rows.max() + 1, columns.max() + 1), np.nan)
     grid[rows, columns] = values
     edges = (low[0] - width / 2, high[0] + width / 2, low[1] - width / 2, high[1] + width / 2)
-    image = axis.imshow(grid, origin="lower", extent=edges, cmap="viridis_r", interpolation="nearest")
+    image = axis.imshow(grid, origin="lower", extent=edges, cmap=cmap, interpolation="nearest")
     draw_arena(axis, arena)
     return image
