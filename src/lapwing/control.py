@@ -134,7 +134,7 @@ def steps_to_success(evaluated_at: np.ndarray, success: np.ndarray) -> int | Non
 
 
 def steps_to_stay(evaluated_at: np.ndarray, success: np.ndarray) -> int | None:
-    """From which evaluation on the goal was reached from 90 % of the starts at all of them; None: not at last.
+    """From which evaluation on the goal was reached from 90 % of the starts at all; None: not at the last.
 
     Example:
         >>> steps_to_stay(np.array([2000, 4000, 6000, 8000]), np.array([0.92, 0.8, 0.9, 1.0]))

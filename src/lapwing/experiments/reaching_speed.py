@@ -20,9 +20,9 @@ _ABOUT_GATE = (
     "above l2."
 )
 _ABOUT_SPEED = (
-    f"The first evaluation at which the goal is reached from {REACHES:.0%} of the fixed starts; the random "
-    "steps before are not counted. A run that never gets there counts with all its steps; how many did is in "
-    "brackets. A cell without an interval has one seed."
+    f"The first evaluation at which the goal is reached from {100 * REACHES:.0f} % of the fixed starts; the "
+    "random steps before are not counted. A run that never gets there counts with all its steps; how many "
+    "did is in brackets. A cell without an interval has one seed."
 )
 _ABOUT_STAY = (
     "Policies come and go, most of all early. So also: the evaluation from which on all the others, to the "
@@ -149,9 +149,12 @@ def _ratio(cells: list[Row], reward: str, counted: Count) -> str | None:
 
 def _sooner(ours: dict[int, tuple[float, bool]], theirs: list[dict[int, tuple[float, bool]]]) -> str:
     """Whether the steps are fewer than each baseline's, judged by differences seed by seed."""
+    shared = [sorted(ours.keys() & taken.keys()) for taken in theirs]
+    if min(map(len, shared)) < 2:
+        return "1 seed"
     differences = [
-        bootstrap([ours[seed][0] - taken[seed][0] for seed in sorted(ours.keys() & taken.keys())])
-        for taken in theirs
+        bootstrap([ours[seed][0] - taken[seed][0] for seed in seeds])
+        for seeds, taken in zip(shared, theirs, strict=True)
     ]
     if all(one.high < 0 for one in differences):
         return "yes"
