@@ -6,6 +6,7 @@ from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN
 
 GRIDWORLD = "lapwing.envs.gridworld:GridWorldEnv"
 CONTROL = "lapwing.envs.control:ControlEnv"
+CONTROL_VECTOR = "lapwing.envs.control_vector:ControlVectorEnv"
 
 
 def register_environments() -> None:
@@ -18,10 +19,12 @@ def register_environments() -> None:
     _register("lapwing/Maze-v0", GRIDWORLD, 50, {})
     for body in BODY_NAMES:
         for name in ARENAS:
-            _register(f"lapwing/{body}{name}-v0", CONTROL, 300, {"body": body, "maze": name})
-        _register(f"lapwing/{body}Maze-v0", CONTROL, 300, {"body": body})
+            _register(f"lapwing/{body}{name}-v0", CONTROL, 300, {"body": body, "maze": name}, CONTROL_VECTOR)
+        _register(f"lapwing/{body}Maze-v0", CONTROL, 300, {"body": body}, CONTROL_VECTOR)
 
 
-def _register(env_id: str, entry_point: str, steps: int, kwargs: dict) -> None:
+def _register(env_id: str, one: str, steps: int, kwargs: dict, many: str | None = None) -> None:
     if env_id not in gymnasium.registry:
-        gymnasium.register(env_id, entry_point=entry_point, max_episode_steps=steps, kwargs=kwargs)
+        gymnasium.register(
+            env_id, entry_point=one, max_episode_steps=steps, kwargs=kwargs, vector_entry_point=many
+        )
