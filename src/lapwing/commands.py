@@ -47,7 +47,7 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
 
-    lapwing learn PointUMaze --lam 0.99: a body in a MuJoCo maze.
+    lapwing learn PointUMaze --preset paper-control: a body in a MuJoCo maze.
 
     lapwing learn FourRoom --preset paper: the recipe of Wu, Tucker and Nachum (2019).
     """

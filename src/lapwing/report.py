@@ -56,8 +56,9 @@ def summary_table(outcome: Outcome) -> Table:
     for name, label, note in _ROWS:
         if result.get(name) is not None:
             table.add_row(label, f"{result[name]:.4g}", note)
+    truly = "true steps" if outcome.target.arena is None else "the way to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
-        table.add_row(f"distance, {name}", f"{value:.3f}", "rank correlation with true steps")
+        table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
     table.add_row("learned with", "", _chosen(result["settings"]))
     eigenvalues = ", ".join(f"{value:.4f}" for value in result["eigenvalues"][:8])
     table.add_row("eigenvalues", "", eigenvalues + (", …" if len(result["eigenvalues"]) > 8 else ""))
