@@ -29,7 +29,9 @@ def execute(runs: list[Run], out: Path, borrowed: list[Row] | None, **options):
 
 
 def gaps(rows: list[Row]) -> dict[str, float]:
-    assert len({(row["key"], row["metric"], row["step"]) for row in rows}) == len(rows), "a row is there twice"
+    assert len({(row["key"], row["metric"], row["step"]) for row in rows}) == len(rows), (
+        "a row is there twice"
+    )
     return {row["key"]: row["value"] for row in rows if row["metric"] == "gap"}
 
 
@@ -79,7 +81,9 @@ def test_a_run_that_nobody_has_done_is_worked_on(tmp_path, no_workers):
 
 def test_a_run_that_is_wanted_but_not_chosen_is_borrowed_too(tmp_path, no_workers):
     """A picture shows all that there is, whatever part is worked on."""
-    rows, _ = execute([small(0), small(1)], tmp_path, [*done(small(0)), *done(small(1))], chosen={small(0).key})
+    rows, _ = execute(
+        [small(0), small(1)], tmp_path, [*done(small(0)), *done(small(1))], chosen={small(0).key}
+    )
     assert set(gaps(rows)) == {small(0).key, small(1).key}
 
 

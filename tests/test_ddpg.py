@@ -321,23 +321,28 @@ class TestMovedTarget:
 
 def test_a_problem_of_one_step_is_soon_solved():
     """The reward is -(a - ½)², whatever the state, and little is left of what follows."""
-    optimisers = Optimisers(optax.adam(0.005), optax.adam(0.01))
-    rng = np.random.default_rng(0)
+    optimisers = Optimisers(optax.adam(0.001), optax.adam(0.02))
+    rng, steps = np.random.default_rng(0), 600
     seen = rng.normal(size=(256, 2)).astype(np.float32)
     specs = ddpg.network_specs(2, 1, (32,))
-    start = now = ddpg.init_learner(specs, seen, optimisers, key=jax.random.key(0))
-    step = eqx.filter_jit(lambda now, batch: ddpg.update(now, optimisers, batch, 0.01, 0.1))
-    act, losses = eqx.filter_jit(ddpg.act), []
-    for _ in range(400):
-        actions = rng.uniform(-1, 1, (128, 1)).astype(np.float32)
-        here, there = seen[rng.integers(256, size=(2, 128))]
-        now, metrics = step(now, Batch(here, actions, -((actions[:, 0] - 0.5) ** 2), there))
-        losses.append(float(metrics["critic/loss"]))
-    before, after = (np.asarray(act(each.online.actor, jnp.asarray(seen))) for each in (start, now))
-    assert np.abs(before - 0.5).mean() > 0.2
-    assert np.abs(after - 0.5).mean() < 0.05
+    start = ddpg.init_learner(specs, seen, optimisers, key=jax.random.key(0))
+    here, there = seen[rng.integers(256, size=(2, steps, 64))]
+    actions = rng.uniform(-1, 1, (steps, 64, 1)).astype(np.float32)
+    batches = Batch(here, actions, -((actions[..., 0] - 0.5) ** 2), there)
+    _, static = eqx.partition(start, eqx.is_array)
+
+    def step(arrays, batch):
+        now, metrics = ddpg.update(eqx.combine(arrays, static), optimisers, batch, 0.01, 0.1)
+        return eqx.filter(now, eqx.is_array), metrics["critic/loss"]
+
+    run = jax.jit(lambda arrays, batches: jax.lax.scan(step, arrays, batches))
+    arrays, losses = run(eqx.filter(start, eqx.is_array), batches)
+    end, act = eqx.combine(arrays, static), eqx.filter_jit(ddpg.act)
+    before, after = (np.asarray(act(each.online.actor, jnp.asarray(seen))) for each in (start, end))
+    assert np.abs(before - 0.5).mean() > 0.3
+    assert np.abs(after - 0.5).mean() < 0.1
     assert np.abs(after - 0.5).max() < 0.2
-    assert np.mean(losses[-20:]) < 0.1 * np.mean(losses[:5])
+    assert float(losses[-1]) < 0.01 * float(losses[0])
 
 
 # Noise

@@ -176,7 +176,9 @@ def cells(rows: list[Row]) -> dict[tuple[str, str], list[str]]:
 
 def test_without_any_run_the_table_is_dashes():
     assert cells([]) == {
-        (target, phi): ["–", "–", "–"] for target in ("PointUMaze", "TwoRoom") for phi in ("pretrained", "online")
+        (target, phi): ["–", "–", "–"]
+        for target in ("PointUMaze", "TwoRoom")
+        for phi in ("pretrained", "online")
     }
 
 

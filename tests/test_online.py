@@ -36,14 +36,18 @@ def discarded(horizons: np.ndarray, lam: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-@eqx.filter_jit
-def drawn(horizons, filled, lam, batch: int, key):
-    return sample_recent_pairs(lambda place: horizons[place], filled, lam, batch, key=key)
+DRAWS = 40_000
 
 
-def counts(horizons: np.ndarray, lam: float, batch: int, seed: int = 0) -> np.ndarray:
+@jax.jit
+def drawn(horizons, filled, lam, key):
+    return sample_recent_pairs(lambda place: horizons[place], filled, lam, DRAWS, key=key)
+
+
+def counts(horizons: np.ndarray, lam: float, seed: int = 0) -> np.ndarray:
     """How often each place and each τ was drawn."""
-    place, tau = drawn(jnp.asarray(horizons), len(horizons), jnp.float32(lam), batch, jax.random.key(seed))
+    room = jnp.asarray(np.pad(horizons, (0, EPISODE_LENGTH - len(horizons))))  # compiled once, for any
+    place, tau = drawn(room, len(horizons), jnp.float32(lam), jax.random.key(seed))
     found = np.zeros((len(horizons), horizons.max()), int)
     np.add.at(found, (np.asarray(place), np.asarray(tau) - 1), 1)
     return found
@@ -62,7 +66,6 @@ def strangeness(observed: np.ndarray, expected: np.ndarray) -> float:
 
 
 RAGGED = [5, 5, 3, 1, 4]
-DRAWS = 40_000
 
 
 class TestPairs:
@@ -70,7 +73,7 @@ class TestPairs:
     def test_are_those_that_remain_when_others_are_discarded(self, lam):
         """Time and place are drawn again, so late places are rarer; redrawing τ alone is told apart."""
         horizons = horizons_of(RAGGED)
-        found = counts(horizons, lam, DRAWS)
+        found = counts(horizons, lam)
         assert strangeness(found, discarded(horizons, lam)) > 1e-4
         if lam > 0.1:
             by_place = discarded(horizons, lam)
@@ -81,13 +84,26 @@ class TestPairs:
     @pytest.mark.parametrize(
         "lam", [0.95, 0.99, 0.999], ids=["annealed", "as for the Point", "as for the Ant"]
     )
-    def test_are_those_in_episodes_of_an_arena_too(self, lam):
-        """The laws of τ and of how many steps follow the place, each by itself."""
+    def test_are_those_in_the_episodes_of_an_arena_too(self, lam):
+        """The laws of τ, of the place, and of how many steps are left after the pair, each by itself."""
         horizons = np.arange(EPISODE_LENGTH, 0, -1)
-        found, expected = counts(horizons, lam, DRAWS), discarded(horizons, lam)
-        for axis, name in ((0, "τ"), (1, "place")):
-            far = 0.5 * np.abs(found.sum(axis) / DRAWS - expected.sum(axis)).sum()
-            assert far < 0.06, f"the law of {name} is another: total variation {far:.2f}"
+        found, expected = counts(horizons, lam) / DRAWS, discarded(horizons, lam)
+        left = horizons[:, None] - 1 - np.arange(EPISODE_LENGTH)
+        assert not found[left < 0].any()
+        laws = {
+            name: [np.bincount(by.ravel(), p.ravel()) for p in (found, expected)]
+            for name, by in (
+                ("τ", np.indices(found.shape)[1]),
+                ("places", np.indices(found.shape)[0]),
+                ("what is left", np.maximum(left, 0)),
+            )
+        }
+        for name, (one, other) in laws.items():
+            apart = 0.5 * np.abs(one - other).sum()
+            assert apart < 0.06, (
+                f"the law of {name} is another, by {apart:.2f}: a share of {laws['what is left'][0][0]:.2f} ends "
+                f"with the episode, not {laws['what is left'][1][0]:.2f}"
+            )
 
     @settings(max_examples=60)
     @given(st.integers(1, 9), st.integers(1, 40), st.floats(0.001, 0.9999), st.integers(0, 2**31))
@@ -102,23 +118,26 @@ class TestPairs:
         np.testing.assert_array_equal(last // length, place // length)
 
     def test_small_lam_is_one_step(self):
-        found = counts(horizons_of(RAGGED), 1e-6, 4_000)
+        found = counts(horizons_of(RAGGED), 1e-6)
         assert found[:, 1:].sum() == 0
         assert (found[:, 0] > 0).all()
 
     def test_every_place_is_drawn_even_where_one_step_follows(self):
-        found = counts(horizons_of([1] * 12), 0.5, 4_000)
+        found = counts(horizons_of([1] * 12), 0.5)
         assert found.shape == (12, 1)
         assert strangeness(found, np.full((12, 1), 1 / 12)) > 1e-4
 
     def test_the_key_decides_and_a_number_is_as_good_as_an_array(self):
         horizons = horizons_of(RAGGED)
-        assert np.array_equal(counts(horizons, 0.5, 500, seed=3), counts(horizons, 0.5, 500, seed=3))
-        assert not np.array_equal(counts(horizons, 0.5, 500, seed=3), counts(horizons, 0.5, 500, seed=4))
-        key = jax.random.key(0)
-        one = drawn(jnp.asarray(horizons), len(horizons), 0.5, 500, key)
-        other = drawn(jnp.asarray(horizons), len(horizons), jnp.float32(0.5), 500, key)
-        for first, second in zip(one, other, strict=True):
+        assert np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=3))
+        assert not np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=4))
+        found = [
+            jax.jit(lambda key, lam=lam: sample_recent_pairs(lambda place: 9 - place % 9, 45, lam, 64, key=key))(
+                jax.random.key(0)
+            )
+            for lam in (0.75, jnp.float32(0.75))
+        ]
+        for first, second in zip(*found, strict=True):
             np.testing.assert_array_equal(first, second)
 
 
@@ -196,11 +215,11 @@ class TestSteps:
         u, v = self.pairs()
         state, encoder = self.LEARNER.init(mlp(2)), mlp(2)
         step, losses = eqx.filter_jit(lambda state: self.LEARNER.update(state, jnp.asarray(u), jnp.asarray(v))), []
-        for count in range(150):
+        for count in range(60):
             before = state.encoder
             state, metrics = step(state)
             losses.append(float(metrics["phi/loss"]))
-            if count in (0, 100):
+            if count in (0, 50):
                 expected = loss_by_hand(through(before, u), through(before, v), 2.0, 0.3)
                 names = ("phi/loss", "phi/graph_drawing", "phi/penalty")
                 assert [float(metrics[name]) for name in names] == pytest.approx(expected, rel=1e-3, abs=1e-5)
@@ -208,8 +227,7 @@ class TestSteps:
                 moved = np.abs(np.asarray(state.encoder.layers[0].weight) - encoder.layers[0].weight)
                 assert np.all(np.isclose(moved, 0.01, rtol=0.02) | (moved < 1e-9)), "a step of Adam"
                 assert (moved > 0.009).any()
-        assert losses[20] < losses[0]
-        assert losses[-1] < min(losses[0], 0.5 * losses[10]) or losses[-1] < 0
+        assert losses[-1] < losses[20] < losses[0]
         after = loss_by_hand(through(state.encoder, u), through(state.encoder, v), 2.0, 0.3)[0]
         assert after < losses[0]
         np.testing.assert_array_equal(state.encoder.shift, encoder.shift)

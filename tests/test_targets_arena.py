@@ -42,7 +42,17 @@ def test_a_body_and_a_maze_of_ones_own_are_an_arena(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *("UMaze", "FourRoom", "pointumaze", "PointFourRoom", "Point", "PointUMaze.txt", "", ":", "Bee:UMaze"),
+        *(
+            "UMaze",
+            "FourRoom",
+            "pointumaze",
+            "PointFourRoom",
+            "Point",
+            "PointUMaze.txt",
+            "",
+            ":",
+            "Bee:UMaze",
+        ),
         *("gym:lapwing/PointUMaze-v0", "runs/PointUMaze", "--out=PointUMaze", "PointUMaze "),
     ],
 )
@@ -81,7 +91,10 @@ def test_an_arena_comes_before_a_file_of_its_name(tmp_path, monkeypatch):
         ("PointUMaz", "did you mean PointUMaze?"),
         ("antumaze", "did you mean AntUMaze?"),
         ("PointHock", "did you mean PointHookMaze?"),
-        ("xyz", "known: OneRoom, TwoRoom, HardMaze, FourRoom, PointUMaze, PointHookMaze, AntUMaze, AntHookMaze"),
+        (
+            "xyz",
+            "known: OneRoom, TwoRoom, HardMaze, FourRoom, PointUMaze, PointHookMaze, AntUMaze, AntHookMaze",
+        ),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_arena(typo, hint):
@@ -161,7 +174,8 @@ def test_a_few_steps_are_one_short_episode():
 
 def test_position_is_the_beginning_of_the_whole_state():
     position, state = (
-        open_target("PointUMaze", dataclasses.replace(FEW, observation=name)) for name in ("position", "state")
+        open_target("PointUMaze", dataclasses.replace(FEW, observation=name))
+        for name in ("position", "state")
     )
     assert (position.observation_shape, state.observation_shape) == ((2,), (6,))
     assert position.experience is not None

@@ -198,14 +198,14 @@ def _phi(
 
 
 def _check_fits(phi: Representation, arena: Arena, settings: ControlSettings) -> None:
-    """A φ of another body, maze, scale or input is refused by what differs."""
+    """A φ of another body, maze, scale or input is refused by what differs; the integrator matters little."""
     learned, here = phi.config.get("arena"), arena.description()
     if learned is None:
         raise ConfigError(
             f"the representation was learned on {phi.config.get('target')}, which is no arena; "
             f"learn one with lapwing learn {arena.name}"
         )
-    for name, words in (("body", "body"), ("text", "maze"), ("cell", "cell"), ("fast", "fast")):
+    for name, words in (("body", "body"), ("text", "maze"), ("cell", "cell")):
         if learned[name] != here[name]:
             was, is_ = (learned["name"], here["name"]) if name == "text" else (learned[name], here[name])
             raise ConfigError(
