@@ -29,13 +29,11 @@ def execute(runs: list[Run], out: Path, borrowed: list[Row] | None, **options):
 
 
 def gaps(rows: list[Row]) -> dict[str, float]:
-    assert len({(row["key"], row["metric"], row["step"]) for row in rows}) == len(rows), (
-        "a row is there twice"
-    )
+    assert len({(row["key"], row["metric"], row["step"]) for row in rows}) == len(rows), "twice the same row"
     return {row["key"]: row["value"] for row in rows if row["metric"] == "gap"}
 
 
-class Started(Exception):
+class StartedError(Exception):
     """Someone began to work."""
 
 
@@ -44,7 +42,7 @@ def no_workers(monkeypatch):
     """To start workers is an error that says so."""
 
     def start(*_):
-        raise Started
+        raise StartedError
 
     monkeypatch.setattr(runner, "Pool", start)
 
@@ -71,19 +69,18 @@ def test_what_nobody_asked_for_is_not_borrowed(tmp_path, no_workers):
 
 
 def test_a_run_that_nobody_has_done_is_worked_on(tmp_path, no_workers):
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         execute([small(0), small(1)], tmp_path, done(small(0)))
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         execute([small(0)], tmp_path, done(small(7)))
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         execute([small(0)], tmp_path, None)
 
 
 def test_a_run_that_is_wanted_but_not_chosen_is_borrowed_too(tmp_path, no_workers):
     """A picture shows all that there is, whatever part is worked on."""
-    rows, _ = execute(
-        [small(0), small(1)], tmp_path, [*done(small(0)), *done(small(1))], chosen={small(0).key}
-    )
+    lent = [*done(small(0)), *done(small(1))]
+    rows, _ = execute([small(0), small(1)], tmp_path, lent, chosen={small(0).key})
     assert set(gaps(rows)) == {small(0).key, small(1).key}
 
 
@@ -103,10 +100,10 @@ def test_what_was_borrowed_once_is_the_own_table_s_from_then_on(tmp_path, no_wor
 
 
 def test_to_overwrite_is_to_do_it_again_borrowed_or_not(tmp_path, no_workers):
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         execute([small(0)], tmp_path, done(small(0)), overwrite=True)
     execute([small(0)], tmp_path, done(small(0)))
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         execute([small(0)], tmp_path, done(small(0)), overwrite=True)
 
 
@@ -186,24 +183,24 @@ def test_borrowed_rows_are_the_lender_s_but_for_the_figure(out, no_workers):
 
 
 def test_the_other_presets_runs_are_not_taken(out, no_workers):
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         reproduce("fig8", out=out, preset="paper", seeds=2, only=PART)
 
 
 def test_what_nobody_lends_is_worked_on(out, no_workers):
     for only in (("method=ddpg online",), ("method=dqn online",), (*PART, "seed=2")):
-        with pytest.raises(Started):
+        with pytest.raises(StartedError):
             reproduce("fig8", out=out, seeds=3, only=only)
     for name, method in (("fig5", "ddpg"), ("fig4", "dqn")):
         (out / f"{name}.csv").unlink()
-        with pytest.raises(Started):
+        with pytest.raises(StartedError):
             reproduce("fig8", out=out, seeds=2, only=(f"method={method}",))
 
 
 def test_overwriting_figure_8_does_its_pretrained_runs_again(out, no_workers):
     reproduce("fig8", out=out, seeds=2, only=PART)
     for part in PART:
-        with pytest.raises(Started):
+        with pytest.raises(StartedError):
             reproduce("fig8", out=out, seeds=2, only=(part,), overwrite=True)
     assert keys_in(out / "fig5.csv") == keys_of(lent(fig5))
 
@@ -219,7 +216,7 @@ def keys_of(rows: list[Row]) -> set[str]:
 def test_figures_4_and_5_do_not_borrow_back(out, no_workers):
     reproduce("fig8", out=out, seeds=2, only=PART)
     (out / "fig5.csv").unlink()
-    with pytest.raises(Started):
+    with pytest.raises(StartedError):
         reproduce("fig5", out=out, seeds=2, only=("environment=PointUMaze", "reward=mix"))
     assert fig5.STUDY.borrows == fig4.STUDY.borrows == ()
     assert fig8.STUDY.borrows == ("fig4", "fig5")

@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -123,7 +122,7 @@ def online_phi() -> Watching:
     encoder: Any = init_encoder(
         spec, np.zeros(2, np.float32), np.full(2, 2.0, np.float32), 1.0, key=jax.random.key(7)
     )
-    learner = PhiLearner(beta=2.0, delta=0.1, lam=0.9, lam_final=0.01, batch=8, learning_rate=0.01)
+    learner = PhiLearner(beta=2.0, delta=0.1, lam=0.9, lam_final=0.01, batch=8, learning_rate=1e-3)
     return Watching(learner, encoder, "mix", Goal(z=GOAL, radius=0.6, h=first_two))
 
 
@@ -171,13 +170,18 @@ def state_bytes(state: ControlState) -> dict[str, bytes]:
     }
 
 
-def policy(actor: MLP, seen: np.ndarray) -> np.ndarray:
-    """μ(s) in NumPy."""
-    values = (seen - np.asarray(actor.shift)) / np.asarray(actor.scale)
-    for place, layer in enumerate(actor.layers):
+def through(network: MLP, seen: np.ndarray) -> np.ndarray:
+    """A network in NumPy."""
+    values = (seen - np.asarray(network.shift)) / np.asarray(network.scale)
+    for place, layer in enumerate(network.layers):
         values = np.maximum(values, 0) if place else values
         values = values @ np.asarray(layer.weight).T + np.asarray(layer.bias)
-    return np.tanh(values)
+    return values
+
+
+def policy(actor: MLP, seen: np.ndarray) -> np.ndarray:
+    """μ(s)."""
+    return np.tanh(through(actor, seen))
 
 
 # The replay
@@ -245,7 +249,7 @@ class TestReplay:
         run = whole(kind)
         for body in range(BODIES):
             np.testing.assert_array_equal(run.training.seen[body], run.replay.observations[:, body])
-        assert run.training.lengths.tolist() == sum((episodes(list(each)) for each in TIMES[:-1].T), [])
+        assert run.training.lengths.tolist() == [n for each in TIMES[:-1].T for n in episodes(list(each))]
 
 
 # What the bodies do
@@ -301,7 +305,7 @@ class TestPairs:
     def shown(self) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Round by round: which body, and the rounds that u begins and v ends."""
         run, found = whole("online"), []
-        _, at_u = (run.replay.observations, {}), {}
+        at_u: dict[bytes, tuple[int, int]] = {}
         at_v: dict[bytes, tuple[int, int]] = {}
         for round_ in range(ROUNDS):
             for body in range(BODIES):
@@ -348,36 +352,32 @@ class TestPairs:
 
 
 def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
-    """Update by update, each of the parts, against all of them in one scan."""
+    """The loss of one update, by hand, with φ as it is afterwards; the replay's rewards do not matter."""
     online, rng = online_phi(), np.random.default_rng(0)
     optimisers = ddpg.Optimisers(optax.adam(0.02), optax.adam(0.05))
-    seen = rng.normal(size=(3, 8, 6)).astype(np.float32)
+    seen = rng.normal(size=(1, 8, 6)).astype(np.float32)
     after = seen + rng.normal(size=seen.shape).astype(np.float32)
-    actions = rng.uniform(-1, 1, (3, 8, 2)).astype(np.float32)
-    batches = ddpg.Batch(seen, actions, np.full((3, 8), 1e3, np.float32), after)
-    pairs = tuple(rng.normal(size=(2, 3, 8, 2)).astype(np.float32))
+    after[0, 0, :2] = GOAL
+    actions = rng.uniform(-1, 1, (1, 8, 2)).astype(np.float32)
+    batches = ddpg.Batch(seen, actions, np.full((1, 8), 1e3, np.float32), after)
+    pairs = tuple(rng.normal(size=(2, 1, 8, 2)).astype(np.float32))
     specs = ddpg.network_specs(6, 2, (8,))
-    start = ddpg.init_learner(specs, seen.reshape(-1, 6), optimisers, key=jax.random.key(0))
-    phi = online.learner.init(online.encoder)
-    together = eqx.filter_jit(partial(continuous._learn, optimisers, 0.9, 0.1, online))
-    found, found_phi, metrics = together(start, phi, batches, pairs)
+    start = ddpg.init_learner(specs, seen[0], optimisers, key=jax.random.key(0))
+    learn = eqx.filter_jit(partial(continuous._learn, optimisers, 0.9, 0.1, online))
+    _, phi, metrics = learn(start, online.learner.init(online.encoder), batches, pairs)
 
-    @eqx.filter_jit
-    def one(learner, phi, batch, u, v):
-        phi, _ = online.learner.update(phi, u, v)
-        rewards = online.rewards(phi.encoder, batch.next_observations)
-        learner, metrics = ddpg.update(learner, optimisers, batch._replace(rewards=rewards), 0.9, 0.1)
-        return learner, phi, metrics
+    def loss(encoder: MLP) -> float:
+        latent = through(encoder, after[0, :, :2]) - through(encoder, GOAL[None])
+        away = np.linalg.norm(after[0, :, :2] - GOAL, axis=1) > 0.6
+        rewards = -0.5 * np.linalg.norm(latent, axis=1) - 0.5 * away
+        actor, critic = start.target
+        following = through(critic, np.hstack([after[0], policy(actor, after[0])]))[:, 0]
+        values = through(critic, np.hstack([seen[0], actions[0]]))[:, 0]
+        return np.mean((values - rewards - 0.9 * following) ** 2)
 
-    now = start
-    for number in range(3):
-        batch = ddpg.Batch(*(jnp.asarray(array[number]) for array in batches))
-        now, phi, last = one(now, phi, batch, *(jnp.asarray(each[number]) for each in pairs))
-    expected = jax.tree.leaves(eqx.filter((now, phi), eqx.is_inexact_array))
-    leaves = jax.tree.leaves(eqx.filter((found, found_phi), eqx.is_inexact_array))
-    for one_leaf, other in zip(leaves, expected, strict=True):
-        np.testing.assert_allclose(one_leaf, other, rtol=1e-3, atol=1e-5)
-    assert float(metrics["critic/loss"]) == pytest.approx(float(last["critic/loss"]), rel=1e-3)
+    assert float(metrics["critic/loss"]) == pytest.approx(loss(phi.encoder), rel=1e-4)
+    assert loss(online.encoder) != pytest.approx(loss(phi.encoder), rel=1e-3), "it had taken a step"
+    assert set(metrics) >= {"phi/loss", "critic/loss", "actor/loss"}
 
 
 # What is recorded
@@ -395,8 +395,8 @@ class TestRecords:
             assert all(np.isfinite(value) for value in row.values())
         assert [row["step"] for row in run.kept.rows] == list(range(4, 81, 4))
         assert (np.diff([row["seconds"] for row in run.kept.rows]) > 0).all()
-        assert [(step, last) for step, last, _ in run.kept.calls] == [(step, 80) for step in range(4, 81, 4)]
-        assert [row for *_, row in run.kept.calls] == run.kept.rows
+        assert run.kept.calls[0] == (0, 80, {}), "before anything is compiled"
+        assert run.kept.calls[1:] == [(row["step"], 80, row) for row in run.kept.rows]
         assert run.kept.last == [False] * 19 + [True]
 
     def test_an_evaluation_is_of_the_policy_at_that_time(self):
@@ -465,7 +465,8 @@ class TestBits:
         monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
 
         def stop(step, steps, row):
-            raise Interrupted
+            if step:
+                raise Interrupted
 
         with pytest.raises(Interrupted):
             trained("fixed", SELDOM, checkpoints=RunFolder(tmp_path), on_chunk=stop)
@@ -474,7 +475,7 @@ class TestBits:
         training = trained(
             "fixed", SELDOM, checkpoints=RunFolder(tmp_path), on_chunk=lambda step, *_: steps.append(step)
         )
-        assert steps == [80]
+        assert steps == [40, 80], "where it goes on from, and the rest"
         assert [row["step"] for row in RunFolder(tmp_path).metrics()] == [40, 80]
         tensors, _ = storage.read_tensors(tmp_path / "checkpoint-000000080.safetensors")
         expected = state_bytes(whole("fixed").kept.after(29))
@@ -486,11 +487,24 @@ class TestBits:
 # Values that run away
 
 
-def test_a_reward_that_is_no_number_is_told_with_the_remedy(tmp_path, monkeypatch):
+@pytest.fixture
+def run_away(tmp_path, monkeypatch) -> Kept:
+    """A run whose reward is no number, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     kept = Kept()
-    with pytest.raises(NonFiniteError, match="Q is not finite at step 40; lower --critic-rate or --actor-rate"):
+    with pytest.raises(
+        NonFiniteError, match=r"Q is not finite at step \d+; lower --critic-rate or --actor-rate"
+    ):
         train_in_arena(simulator(), SELDOM, lambda seen: nearness(seen) * np.nan, checkpoints=kept)
-    assert kept.rows == []
-    assert kept.states == []
-    assert list(tmp_path.iterdir()) == [], "and MuJoCo leaves no complaint behind"
+    return kept
+
+
+def test_values_that_run_away_are_told_with_the_remedy_and_not_kept(run_away):
+    assert run_away.rows == []
+    assert run_away.states == []
+
+
+def test_values_that_run_away_do_not_reach_the_simulator(run_away, tmp_path, capfd):
+    """MuJoCo would complain of each push on standard error and in a file in the working directory."""
+    assert list(tmp_path.iterdir()) == []
+    assert "WARNING" not in capfd.readouterr().err

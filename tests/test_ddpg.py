@@ -127,7 +127,9 @@ class TestNetworks:
         np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
         np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
         actions = numbers(3, 40, PUSHED)
-        pairs = np.asarray(jax.jit(jax.vmap(critic.features))(jnp.asarray(np.hstack([OBSERVATIONS, actions]))))
+        pairs = np.asarray(
+            jax.jit(jax.vmap(critic.features))(jnp.asarray(np.hstack([OBSERVATIONS, actions])))
+        )
         np.testing.assert_array_equal(pairs[:, SEEN:], actions)
         np.testing.assert_allclose(pairs[:, :SEEN], seen, atol=1e-5)
 
@@ -151,7 +153,9 @@ class TestActions:
         found = np.asarray(eqx.filter_jit(ddpg.act)(actor, jnp.asarray(seen)))
         assert found.shape == (6, PUSHED)
         assert (np.abs(found) <= 1).all()
-        np.testing.assert_allclose(found, policy(actor, parameters(actor), seen), atol=1e-3 if size < 1e6 else 1)
+        np.testing.assert_allclose(
+            found, policy(actor, parameters(actor), seen), atol=1e-3 if size < 1e6 else 1
+        )
 
     def test_are_those_of_the_network(self):
         actor = learner().online.actor
@@ -286,9 +290,7 @@ class TestUpdate:
         """Along the sign of the gradient, whatever its size."""
         start, batch = learner(0), some_batch()
         after, _ = eqx.filter_jit(lambda now: ddpg.update(now, OPTIMISERS, batch, GAMMA, 0.0))(start)
-        for network, before, rate in zip(
-            after.online, start.online, (ACTOR_RATE, CRITIC_RATE), strict=True
-        ):
+        for network, before, rate in zip(after.online, start.online, (ACTOR_RATE, CRITIC_RATE), strict=True):
             moves = np.concatenate(
                 [
                     np.abs(new - old).ravel()

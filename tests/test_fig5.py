@@ -138,4 +138,4 @@ def test_without_any_run_the_tables_are_dashes(preset):
     for reward in REWARDS["PointUMaze"]:
         lines = [line for line in text if line.startswith(f"| {reward} |")]
         assert set(lines) == {f"| {reward} | – | – | – |"}
-        assert len(lines) == (4 if reward in ("mix", "fullmix") else 3)
+        assert len(lines) == (6 if reward in ("mix", "fullmix") else 4)

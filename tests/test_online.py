@@ -100,9 +100,10 @@ class TestPairs:
         }
         for name, (one, other) in laws.items():
             apart = 0.5 * np.abs(one - other).sum()
+            ends = [law[0] for law in laws["what is left"]]
             assert apart < 0.06, (
-                f"the law of {name} is another, by {apart:.2f}: a share of {laws['what is left'][0][0]:.2f} ends "
-                f"with the episode, not {laws['what is left'][1][0]:.2f}"
+                f"the law of {name} is another, by {apart:.2f}: a share of {ends[0]:.2f} of the pairs ends with "
+                f"the episode, not {ends[1]:.2f}"
             )
 
     @settings(max_examples=60)
@@ -132,9 +133,9 @@ class TestPairs:
         assert np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=3))
         assert not np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=4))
         found = [
-            jax.jit(lambda key, lam=lam: sample_recent_pairs(lambda place: 9 - place % 9, 45, lam, 64, key=key))(
-                jax.random.key(0)
-            )
+            jax.jit(
+                lambda key, lam=lam: sample_recent_pairs(lambda place: 9 - place % 9, 45, lam, 64, key=key)
+            )(jax.random.key(0))
             for lam in (0.75, jnp.float32(0.75))
         ]
         for first, second in zip(*found, strict=True):
@@ -198,7 +199,11 @@ def through(encoder: MLP, inputs) -> np.ndarray:
 def mlp(inputs: int, seed: int = 0) -> MLP:
     spec = EncoderSpec("mlp", (inputs,), 3, hidden=(8,))
     encoder: Any = init_encoder(
-        spec, np.full(inputs, 0.5, np.float32), np.full(inputs, 2.0, np.float32), 1.0, key=jax.random.key(seed)
+        spec,
+        np.full(inputs, 0.5, np.float32),
+        np.full(inputs, 2.0, np.float32),
+        1.0,
+        key=jax.random.key(seed),
     )
     return encoder
 
@@ -214,7 +219,10 @@ class TestSteps:
     def test_the_loss_on_fixed_pairs_goes_down(self):
         u, v = self.pairs()
         state, encoder = self.LEARNER.init(mlp(2)), mlp(2)
-        step, losses = eqx.filter_jit(lambda state: self.LEARNER.update(state, jnp.asarray(u), jnp.asarray(v))), []
+        step, losses = (
+            eqx.filter_jit(lambda state: self.LEARNER.update(state, jnp.asarray(u), jnp.asarray(v))),
+            [],
+        )
         for count in range(60):
             before = state.encoder
             state, metrics = step(state)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-from pathlib import Path
 
 import jax
 import matplotlib.image
@@ -15,12 +14,12 @@ from matplotlib.patches import Circle, Rectangle
 from PIL import Image
 from rich.console import Console
 
-from lapwing import control, plots, report
+from lapwing import plots, report
 from lapwing.agents import ddpg
 from lapwing.agents.agent import ControlAgent
 from lapwing.agents.attempts import Attempts, attempt
 from lapwing.agents.control_settings import ControlSettings
-from lapwing.control import ControlOutcome, train_control
+from lapwing.control import ControlOutcome
 from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
@@ -29,7 +28,7 @@ from lapwing.plots.maps import WALL
 from lapwing.plots.reaching import draw_arena
 from lapwing.report import control_table, draw_control, filmed
 from lapwing.runs import FIGURES
-from tests.test_reaching import TINY_PHI
+from tests.test_targets_arena import Known
 
 U_MAZE = open_arena("PointUMaze")
 CROOKED = make_arena(U_MAZE.body, parse_maze("..#G\n.#..\n...#\n", name="Crooked"), cell=1.5)
@@ -352,7 +351,7 @@ def camera(monkeypatch):
 def test_a_film_begins_at_the_start_that_is_farthest_of_those_that_lead_to_the_goal(
     by_hand, camera, reaching, start
 ):
-    """The ways from (-2, 2), (2, 2) and (0, -2) are of falling length; if none leads there, any start does."""
+    """The ways from (-2, 2), (2, 2) and (0, -2) are of falling length; if none leads there, all count."""
     starts = [[-2, 2], [2, 2], [0, -2]]
     ends = [[-2, -2] if number in reaching else place for number, place in enumerate(starts)]
     frames = filmed(by_hand._replace(attempts=attempts_at(by_hand.arena, starts, ends, 10)))
@@ -396,15 +395,20 @@ def test_a_run_without_phi_has_no_map_of_its_distance(by_hand, tmp_path):
     assert names == {f"{n}.{e}" for n in ("success", "paths", "strip") for e in ("png", "svg")} | {"film.gif"}
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
-def test_a_trained_run_has_every_picture_and_its_folder_knows_them(monkeypatch, tmp_path):
+def test_a_run_with_phi_has_every_picture_and_its_folder_knows_them(by_hand, tmp_path, monkeypatch):
     """Or --overwrite would leave them behind."""
-    monkeypatch.setattr(control, "QUICK_PHI", TINY_PHI)
-    settings = ControlSettings.from_keywords({"steps": 320, "evaluate_every": 160, "filter": "soft"})
-    outcome = train_control(open_arena("PointUMaze"), settings, None)
-    files = draw_control(outcome, tmp_path / "figures")
-    assert [path.stem for path in files] == ["success", "goal", "paths", "strip", "film"]
+    drawn_maps = []
+    draw = plots.draw_arena_maps
+    monkeypatch.setattr(
+        plots, "draw_arena_maps", lambda *given, **more: drawn_maps.append(given) or draw(*given, **more)
+    )
+    monkeypatch.setattr(report, "FILM_FRAMES", 5)
+    phi = Known({"soft": lambda states: 7 * np.abs(states[:, 0])})
+    files = draw_control(by_hand._replace(representation=phi), tmp_path / "figures")
+    assert [path.name for path in files] == [
+        *("success.png", "goal.png", "paths.png", "strip.png"),
+        "film.gif",
+    ]
     assert {path.stem for path in (tmp_path / "figures").iterdir()} <= set(FIGURES)
     for path in files[:-1]:
         pixels = matplotlib.image.imread(path)
@@ -414,7 +418,8 @@ def test_a_trained_run_has_every_picture_and_its_folder_knows_them(monkeypatch, 
     with Image.open(files[-1]) as film:
         assert film.n_frames > 1
         assert max(film.size) == 360
-    values = outcome.goal_map()
-    assert values.shape == (len(outcome.arena.points),)
-    assert (values >= 0).all()
-    assert isinstance(files[0], Path)
+    ((arena, maps),) = drawn_maps
+    assert list(maps) == ["φ's distance to the goal, soft"]
+    np.testing.assert_allclose(*maps.values(), 7 * np.abs(arena.points[:, 0]), rtol=1e-6)
+    (goal,) = phi.asked
+    np.testing.assert_array_equal(goal, [-2, -2])

@@ -1,10 +1,12 @@
 """Tables and curves of figure 5, from rows made by hand whose numbers are known by hand."""
 
 import random
+import re
 
 import numpy as np
 import pytest
 
+from lapwing.control import steps_to_stay
 from lapwing.experiments import fig5
 from lapwing.experiments.grid import Measure, Measured, Row, Run, rows_of
 from lapwing.experiments.reaching import PANELS, reaching_run
@@ -155,11 +157,8 @@ def test_the_best_baseline_is_that_of_the_fewest_steps_in_the_mean():
 
 def test_only_shaped_rewards_are_compared_with_the_baselines():
     lines = speed_table(curves(baselines(8_000) | {"mix": [2_000]}), "quick")
-    (second,) = [number for number, line in enumerate(lines) if line.startswith("How many times fewer")]
-    assert [line.split(" | ")[0] for line in lines[second:] if line.startswith("|")][2:] == [
-        "| mix",
-        "| fullmix",
-    ]
+    second = next(number for number, line in enumerate(lines) if line.startswith("How many times fewer"))
+    assert [line.split(" | ")[0] for line in lines[second + 4 : second + 7]] == ["| mix", "| fullmix", ""]
 
 
 def test_the_ant_is_compared_with_the_baselines_that_it_has():
@@ -173,15 +172,46 @@ def test_without_a_baseline_or_a_run_there_is_no_ratio():
     assert ratio(curves(baselines(2_000, 2_000))) == "–"
 
 
-def test_seeds_that_no_baseline_has_cannot_be_compared():
+def test_of_one_seed_there_is_a_ratio_but_no_verdict():
+    assert ratio(curves(baselines(8_000) | {"mix": [2_000]})) == "4.00 (1 seed)"
+    assert ratio(curves(baselines(8_000, 8_000) | {"l2": [8_000], "mix": [2_000, 2_000]})) == "4.00 (1 seed)"
+
+
+def test_seeds_that_no_baseline_has_give_no_verdict():
     """A grid of which parts are done: mix with seed 1 alone, the baselines with seed 0 alone."""
     rows = curves(baselines(8_000)) + curve("mix", 1, learned_at(2_000))
-    assert ratio(rows) == "–"
+    assert not re.search("yes|no|level", ratio(rows))
 
 
 def test_seeds_that_are_not_done_yet_are_left_out_of_the_differences():
     rows = curves(baselines(8_000, 8_000, 2_000) | {"mix": [2_000, 2_000]})
     assert ratio(rows) == "3.00 (yes)"
+
+
+# From when success stays
+
+
+def test_steps_to_stay_are_to_the_evaluation_after_the_last_failure():
+    rows = [
+        *curve("mix", 0, [0.95, 0.5, 0.9, 1.0]),
+        *curve("mix", 1, [0.9, 0.9]),
+        *curve("mix", 2, [1.0, 1.0, 0.8999]),
+        *curve("mix", 3, [0.0, 0.9]),
+    ]
+    random.Random(3).shuffle(rows)
+    expected = {0: (6_000, True), 1: (2_000, True), 2: (6_000, False), 3: (4_000, True)}
+    assert steps_taken(rows, "mix", steps_to_stay) == expected
+
+
+def test_both_ways_to_count_have_their_steps_and_their_ratios():
+    """Mix is there at once and stays from 6,000 on; the baselines come at 4,000 and stay."""
+    rows = curves(baselines(4_000, 4_000))
+    for seed in range(2):
+        rows += curve("mix", seed, [1.0, 0.5, 0.9, 1.0])
+    lines = speed_table(rows, "quick")
+    told = [line_of(lines, "mix", table=table)[0] for table in range(4)]
+    assert told == ["2,000 [2,000, 2,000]", "2.00 (yes)", "6,000 [6,000, 6,000]", "0.67 (no)"]
+    assert line_of(lines, "l2") == line_of(lines, "l2", table=1) == ["4,000 [4,000, 4,000]", "–", "–"]
 
 
 # Does φ lead there?

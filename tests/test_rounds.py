@@ -13,7 +13,9 @@ from lapwing.agents.rounds import Rounds
 def rounds_of(envs: int, random: int, agents: int, every: int = 1) -> Rounds:
     """With so many rounds of random actions, of the agent's, and between evaluations."""
     return Rounds(
-        ResolvedControl(envs=envs, random_steps=random * envs, steps=agents * envs, evaluate_every=every * envs)
+        ResolvedControl(
+            envs=envs, random_steps=random * envs, steps=agents * envs, evaluate_every=every * envs
+        )
     )
 
 
@@ -77,8 +79,8 @@ class TestEpisodes:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rounds_module, "EPISODE_LENGTH", length)
             found = rounds_of(envs, 1, all_rounds).episode_lengths()
-        by_body = [episodes(times) for times in counted(length, envs, all_rounds + 1)]
-        assert found.tolist() == sum(by_body, [])
+        bodies = counted(length, envs, all_rounds + 1)
+        assert found.tolist() == [steps for times in bodies for steps in episodes(times)]
         assert found.sum() == (all_rounds + 1) * envs
         assert found.max() <= length
 

@@ -9,6 +9,7 @@ from lapwing.experiments.reaching_speed import (
     final_tables,
     gate_table,
     goal_maps,
+    mean_table,
     speed_table,
     success_curves,
 )
@@ -43,6 +44,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     """Whether φ leads to the goal, how soon agents do, and how well at the end."""
     lines = [*about_preset(preset), "## Does φ's distance lead to the goal?", "", *gate_table(rows), ""]
     lines += ["## Steps to 90 % success", "", *speed_table(rows, preset), ""]
+    lines += ["## Success over the whole run", "", *mean_table(rows, preset), ""]
     return [*lines, "## After the last step", "", *final_tables(rows, preset)]
 
 

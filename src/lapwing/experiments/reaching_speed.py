@@ -28,6 +28,11 @@ _ABOUT_STAY = (
     "Policies come and go, most of all early. So also: the evaluation from which on all the others, to the "
     "last, are at 90 % or above."
 )
+_ABOUT_MEAN = (
+    "Neither of these sees the whole curve. Success in the mean over all evaluations of a run does: it is "
+    "higher the sooner and the more steadily the goal is reached. In brackets whether it is above each of "
+    "sparse, l2 and rawmix, judged in the same way."
+)
 _ABOUT_RATIO = (
     "How many times fewer steps than the best of sparse, l2 and rawmix takes, by the means. In brackets "
     "whether they are fewer than each one's: yes or no if the 95 % interval of every difference, seed by "
@@ -112,6 +117,36 @@ def speed_table(rows: list[Row], preset: Preset) -> list[str]:
         lines += [about, "", *markdown_table(["reward", *arenas], steps), ""]
         lines += [_ABOUT_RATIO, "", *markdown_table(["reward", *arenas], ratios), ""]
     return lines[:-1]
+
+
+def mean_table(rows: list[Row], preset: Preset) -> list[str]:
+    """Success in the mean over all evaluations of a run, and whether it is above each baseline's."""
+    lines = []
+    for reward in REWARDS:
+        line: list[object] = [reward]
+        for panel in PANELS:
+            cells = of_panel(rows, panel, preset)
+            found = _means(cells, reward)
+            verdict = ""
+            if found and reward in SHAPED:
+                others = [_means(cells, baseline) for baseline in BASELINES]
+                verdict = f" ({_above(found, [other for other in others if other])})"
+            line.append(f"{bootstrap(list(found.values()))}{verdict}" if found else None)
+        lines.append(line)
+    return [_ABOUT_MEAN, "", *markdown_table(["reward", *(panel.arena for panel in PANELS)], lines)]
+
+
+def _means(cells: list[Row], reward: str) -> dict[int, float]:
+    """By seed: success in the mean over all evaluations."""
+    cell = select(cells, reward=reward, metric="success")
+    seeds = sorted({row["seed"] for row in cell})
+    return {seed: float(np.mean([row["value"] for row in cell if row["seed"] == seed])) for seed in seeds}
+
+
+def _above(ours: dict[int, float], theirs: list[dict[int, float]]) -> str:
+    """Whether it is more than each baseline's, judged as in `_sooner`, with the sign turned round."""
+    turned = [{seed: (-value, True) for seed, value in means.items()} for means in (ours, *theirs)]
+    return _sooner(turned[0], turned[1:])
 
 
 def final_tables(rows: list[Row], preset: Preset) -> list[str]:
