@@ -24,8 +24,9 @@ from lapwing.settings import LearnSettings
 from tests.test_cli import called, refused, unboxed
 from tests.test_reaching import TINY_PHI
 
-TINY = ["--steps", "320", "--evaluate-every", "160"]
+TINY = ["--steps", "320", "--evaluate-every", "160", "--random-steps", "1600"]
 TINY_LEARN = ["--transitions", "3000", "--steps", "3", "--dim", "4", "--lam", "0.9", "--hidden", "16"]
+TINY_LEARN += ["--fourier-features", "16"]
 """Neither leads anywhere: their numbers matter to no test."""
 pytestmark = pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
 

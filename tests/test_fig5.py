@@ -77,6 +77,7 @@ def by_title(figure) -> dict:
     return {axis.get_title(): axis for axis in figure.axes if axis.get_title()}
 
 
+@pytest.mark.slow
 def test_each_arena_has_its_maps_and_its_curves():
     figure = fig5.draw(finished(), "quick")
     axes = by_title(figure)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from lapwing.agents.control_settings import ControlSettings
 from lapwing.agents.settings import AgentSettings
 from lapwing.experiments import fig4, fig5, fig8, find_study, reaching, shaping
-from lapwing.experiments.grid import Measure, Measured, Row, Run, recipe, rows_of
-from lapwing.experiments.reaching import Panel, reaching_run
+from lapwing.experiments.grid import Measure, Measured, Row, Run, rows_of
+from lapwing.settings import LearnSettings
 
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
 
@@ -100,22 +101,35 @@ def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
-def test_tiny_online_runs_for_real(tmp_path):
-    arena = reaching_run("fig8", "quick", Panel("PointUMaze", "soft", 160, 160, 160), "mix", 0, online=True)
-    (maze,) = runs_of("dqn online")
-    agent = maze.settings["agent"] | {"steps": 500, "random_steps": 500, "hidden": [16]}
-    maze = dataclasses.replace(maze, recipe=recipe(agent=agent, phi=None))
-    steps = {"success": 160, "return": 500}
-    for run, metric in ((arena, "success"), (maze, "return")):
-        measured = fig8.execute(run, tmp_path / run.key, lambda *_: None)
-        (found,) = [one for one in measured.measures if one.metric == metric]
-        assert found.step == steps[metric]
-        assert measured.seconds > 0
-        metrics = {one.metric for one in measured.measures}
-        assert metrics >= ({"gate", "gate_l2", "map"} if run is arena else {"correlation", "contrast"})
-        assert "distance" in metrics or run is maze
+class AskedError(Exception):
+    """What training was asked for."""
+
+
+def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
+    """Target, settings and folder that a run hands to training, and what else it says by name."""
+
+    def ask(target, settings, out, **more):
+        raise AskedError(target, settings, out, more)
+
+    monkeypatch.setattr(reaching, "train_control", ask)
+    monkeypatch.setattr(shaping, "train_agent", ask)
+    with pytest.raises(AskedError) as caught:
+        fig8.execute(run, folder, lambda *_: None)
+    return caught.value.args
+
+
+def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path):
+    (arena,), (maze,) = runs_of("ddpg online"), runs_of("dqn online")
+    target, settings, out, more = asked_of(monkeypatch, arena, tmp_path)
+    assert (target.name, settings.online, settings.reward, out) == ("PointUMaze", True, "mix", tmp_path)
+    assert (settings.preset, settings.hidden, settings.steps) == ("quick", (128, 128), 60_000)
+    assert more["resume"] is False
+    (tmp_path / "config.json").touch()
+    target, settings, _, more = asked_of(monkeypatch, maze, tmp_path)
+    assert (target, settings.online, settings.reward) == ("TwoRoom", True, "mix")
+    assert (settings.hidden, settings.steps, settings.filter) == ((64, 64), 40_000, None)
+    assert more["recipe"] == LearnSettings()
+    assert more["resume"] is True, "what was begun goes on"
 
 
 # The picture

@@ -102,8 +102,8 @@ class TestPairs:
             apart = 0.5 * np.abs(one - other).sum()
             ends = [law[0] for law in laws["what is left"]]
             assert apart < 0.06, (
-                f"the law of {name} is another, by {apart:.2f}: a share of {ends[0]:.2f} of the pairs ends with "
-                f"the episode, not {ends[1]:.2f}"
+                f"the law of {name} is another, by {apart:.2f}: a share of {ends[0]:.2f} of the pairs ends "
+                f"with the episode, not {ends[1]:.2f}"
             )
 
     @settings(max_examples=60)

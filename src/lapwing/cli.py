@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from lapwing.settings import PRESETS
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from lapwing.control import ControlOutcome
     from lapwing.experiments.reproduce import Reproduced
@@ -106,19 +108,15 @@ def _learn(command: Learn) -> None:
         raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings, source = stderr_console(), command.settings(), read_source(command.target)
     out = command.out or _new_folder(command.target)
-    try:
-        with progress_bar(console) as on_progress:
-            outcome = run(
-                source,
-                settings,
-                out,
-                overwrite=command.overwrite,
-                resume=command.resume,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
-        raise
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = run(
+            source,
+            settings,
+            out,
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
     _show(outcome, out, console, as_json=command.json)
 
 
@@ -172,21 +170,17 @@ def _train(command: Train) -> None:
         raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings = stderr_console(), command.settings()
     out = command.out or _new_folder(command.target, f"-{settings.reward or 'agent'}")
-    try:
-        with progress_bar(console) as on_progress:
-            outcome = train_agent(
-                command.target,
-                settings,
-                out,
-                representation=command.representation,
-                recipe=RECIPES[command.preset],
-                overwrite=command.overwrite,
-                resume=command.resume,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
-        raise
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = train_agent(
+            command.target,
+            settings,
+            out,
+            representation=command.representation,
+            recipe=RECIPES[command.preset],
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
     _show_agent(outcome, out, console, as_json=command.json)
 
 
@@ -199,20 +193,16 @@ def _train_in_arena(command: TrainInArena) -> None:
         raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings = stderr_console(), command.settings()
     out = command.out or _new_folder(command.target, f"-{settings.reward}")
-    try:
-        with progress_bar(console) as on_progress:
-            outcome = train_control(
-                open_arena(command.target, goal=settings.goal_cell),
-                settings,
-                out,
-                representation=command.representation,
-                overwrite=command.overwrite,
-                resume=command.resume,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
-        raise
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = train_control(
+            open_arena(command.target, goal=settings.goal_cell),
+            settings,
+            out,
+            representation=command.representation,
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
     _show_control(outcome, out, console, as_json=command.json)
 
 
@@ -250,6 +240,16 @@ def _reproduce(command: Reproduce) -> None:
         raise SystemExit(1)
 
 
+@contextmanager
+def _resumable(out: Path, console: "Console") -> Iterator[None]:
+    """Say how to go on, if the work is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
+        raise
+
+
 def _cores() -> int:
     """The cores that this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -282,31 +282,36 @@ def _new_folder(target: str, ending: str = "") -> Path:
 def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -> None:
     from lapwing.report import draw_all, summary_table
 
-    figures = draw_all(outcome, out / "figures")
-    console.print(summary_table(outcome))
-    console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in figures)}")
-    if as_json:
-        print(json.dumps(outcome.result, allow_nan=False))
+    pictures = draw_all(outcome, out / "figures")
+    _show_run(summary_table(outcome), pictures, outcome.result, out, console, as_json)
 
 
 def _show_agent(outcome: "AgentOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
     from lapwing.report import agent_table, draw_agent
 
     pictures = draw_agent(outcome, out / "figures")
-    console.print(agent_table(outcome))
-    console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
-    if as_json:
-        print(json.dumps(outcome.result, allow_nan=False))
+    _show_run(agent_table(outcome), pictures, outcome.result, out, console, as_json)
 
 
 def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
     from lapwing.report import control_table, draw_control
 
     pictures = draw_control(outcome, out / "figures")
-    console.print(control_table(outcome))
+    _show_run(control_table(outcome), pictures, outcome.result, out, console, as_json)
+
+
+def _show_run(
+    table: "Table",
+    pictures: list[Path],
+    result: dict[str, Any],
+    out: Path,
+    console: "Console",
+    as_json: bool,
+) -> None:
+    console.print(table)
     console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
     if as_json:
-        print(json.dumps(outcome.result, allow_nan=False))
+        print(json.dumps(result, allow_nan=False))
 
 
 def _show_warnings_as_lines() -> None:

@@ -18,6 +18,7 @@ from lapwing.agents.agent import ControlAgent, load_agent
 from lapwing.agents.attempts import Attempts, attempt
 from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
 from lapwing.agents.control_settings import ControlSettings, ResolvedControl
+from lapwing.agents.in_folder import trained_in
 from lapwing.encoders import EncoderSpec, fit_encoder
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
@@ -86,17 +87,7 @@ def train_control(
         return work(None)
     given = {"sha256": phi.sha256()} if isinstance(phi, Representation) else phi and phi.as_json()
     config = {"kind": "agent", "target": describe(arena), "settings": settings.as_json(), "phi": given}
-    folder = RunFolder(out)
-    with folder.opened(config, overwrite=overwrite, resume=resume) as goes_on:
-        if goes_on and folder.finished:
-            return reopen_control(out)
-        if not goes_on:
-            folder.begin(config)
-        outcome = work(folder)
-        outcome = outcome._replace(result=outcome.result | {"run": str(out)})
-        outcome.agent.save(folder.agent)
-        folder.finish(outcome.result)
-    return outcome
+    return trained_in(out, config, work, reopen_control, overwrite=overwrite, resume=resume)
 
 
 def reopen_control(out: Path) -> ControlOutcome:

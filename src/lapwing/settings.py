@@ -9,8 +9,14 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
-from lapwing.errors import ConfigError, nearest
-from lapwing.validation import check_choice, check_field, checked_hidden, chosen_by_lapwing
+from lapwing.validation import (
+    SavedSettings,
+    check_choice,
+    check_field,
+    checked_hidden,
+    chosen_by_lapwing,
+    from_preset,
+)
 
 Estimator = Literal["sampled", "pairwise", "exact"]
 EncoderName = Literal["linear", "mlp", "fourier", "conv"]
@@ -21,7 +27,7 @@ Preset = Literal["default", "paper", "paper-shaping", "paper-control"]
 
 
 @dataclass(frozen=True)
-class LearnSettings:
+class LearnSettings(SavedSettings):
     """How a representation is learned."""
 
     dim: Annotated[int | None, chosen_by_lapwing("20, or all states if fewer")] = None
@@ -106,27 +112,10 @@ class LearnSettings:
         for name, annotation in get_type_hints(type(self)).items():
             check_choice(name, getattr(self, name), annotation)
 
-    def as_json(self) -> dict[str, Any]:
-        """The settings as JSON can hold them."""
-        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Any:
-        """The settings that `as_json` wrote."""
-        fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
-        return cls(**fields)
-
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
         """The preset that `values` names, with the other values on top; unknown names are refused."""
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
-        preset = values.get("preset", "default")
-        if preset not in PRESETS:
-            raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), PRESETS)}")
-        return dataclasses.replace(PRESETS[preset], **values)
+        return from_preset(PRESETS, "default", values)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from lapwing.agents.control_settings import ControlSettings
 from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
+from lapwing.agents.in_folder import trained_in
 from lapwing.agents.settings import AgentSettings
 from lapwing.control import train_control
 from lapwing.envs.arena import Arena
@@ -121,17 +122,8 @@ def train_agent(
     work = partial(_train, source, settings, phi, task, shaped, on_progress)
     if out is None:
         return work(None)
-    folder, config = RunFolder(out), _config(source, settings, phi)
-    with folder.opened(config, overwrite=overwrite, resume=resume) as goes_on:
-        if goes_on and folder.finished:
-            return reopen_agent(out)
-        if not goes_on:
-            folder.begin(config)
-        outcome = work(folder)
-        outcome = outcome._replace(result=outcome.result | {"run": str(out)})
-        outcome.agent.save(folder.agent)
-        folder.finish(outcome.result)
-    return outcome
+    config = _config(source, settings, phi)
+    return trained_in(out, config, work, reopen_agent, overwrite=overwrite, resume=resume)
 
 
 def reopen_agent(out: Path) -> AgentOutcome:

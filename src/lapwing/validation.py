@@ -1,15 +1,47 @@
-"""Checks that settings share; the command line's parser accepts nan, inf and negative numbers."""
+"""What settings share: the way to JSON and back, and checks.
 
+The command line's parser accepts nan, inf and negative numbers, so every number is looked at.
+"""
+
+import dataclasses
 import math
 import numbers
-from collections.abc import Sequence
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, get_args
 
 import tyro
 
 from lapwing.errors import ConfigError, nearest
 
 _NUMBER: Any = numbers.Real
+
+
+class SavedSettings:
+    """What dataclasses of settings have in common: they go to JSON and back, and are made from keywords."""
+
+    hidden: tuple[int, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings as JSON can hold them."""
+        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}  # pyright: ignore[reportArgumentType]
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The settings that `as_json` wrote."""
+        fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
+        return cls(**fields)
+
+
+def from_preset(presets: Mapping[str, Any], default: str, values: Mapping[str, Any]) -> Any:
+    """The preset that `values` names, with the other values on top; unknown names are refused."""
+    known = [field.name for field in dataclasses.fields(presets[default])]
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
+    preset = values.get("preset", default)
+    if preset not in presets:
+        raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), presets)}")
+    return dataclasses.replace(presets[preset], **values)
 
 
 def checked(

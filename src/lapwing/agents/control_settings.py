@@ -1,22 +1,28 @@
 """Every setting of an agent in an arena, documented once; the command line is made from it."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
 from lapwing.agents.settings import read_cell
-from lapwing.errors import ConfigError, nearest
+from lapwing.errors import ConfigError
 from lapwing.settings import Filter
-from lapwing.validation import check_choice, check_field, checked_hidden, chosen_by_lapwing
+from lapwing.validation import (
+    SavedSettings,
+    check_choice,
+    check_field,
+    checked_hidden,
+    chosen_by_lapwing,
+    from_preset,
+)
 
 ControlReward = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "fullmix"]
 ControlPreset = Literal["quick", "paper"]
 
 
 @dataclass(frozen=True)
-class ControlSettings:
+class ControlSettings(SavedSettings):
     """How a DDPG agent is trained to reach a goal in an arena; the defaults are those of the paper."""
 
     reward: ControlReward = "mix"
@@ -92,27 +98,10 @@ class ControlSettings:
         """The goal as (row, column)."""
         return None if self.goal is None else read_cell(self.goal)
 
-    def as_json(self) -> dict[str, Any]:
-        """The settings as JSON can hold them."""
-        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "ControlSettings":
-        """The settings that `as_json` wrote."""
-        fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
-        return cls(**fields)
-
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "ControlSettings":
         """The preset that `values` names, with the other values on top; unknown names are refused."""
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
-        preset = values.get("preset", "quick")
-        if preset not in CONTROL_PRESETS:
-            raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), CONTROL_PRESETS)}")
-        return dataclasses.replace(CONTROL_PRESETS[preset], **values)
+        return from_preset(CONTROL_PRESETS, "quick", values)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,17 @@
 """Every setting of an agent, documented once; the command line and the saved file are made from it."""
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Literal, get_type_hints
 
 import tyro
 
 from lapwing.errors import ConfigError
 from lapwing.settings import Filter, RewardForm
-from lapwing.validation import check_choice, check_field, checked_hidden, chosen_by_lapwing
+from lapwing.validation import SavedSettings, check_choice, check_field, checked_hidden, chosen_by_lapwing
 
 
 @dataclass(frozen=True)
-class AgentSettings:
+class AgentSettings(SavedSettings):
     """How a DQN agent is trained to reach a goal; the defaults are those of the paper."""
 
     reward: Annotated[
@@ -81,16 +80,6 @@ class AgentSettings:
     def goal_cell(self) -> tuple[int, int] | None:
         """The goal as (row, column)."""
         return None if self.goal is None else read_cell(self.goal)
-
-    def as_json(self) -> dict[str, Any]:
-        """The settings as JSON can hold them."""
-        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "AgentSettings":
-        """The settings that `as_json` wrote."""
-        fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
-        return cls(**fields)
 
 
 def read_cell(text: str) -> tuple[int, int]:

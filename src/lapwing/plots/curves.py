@@ -34,6 +34,20 @@ class Curve:
         return cls([float(x) for x in values], means, means, means, ":", "black")
 
 
+def draw_curves(
+    axis, curves: Mapping[str, Curve], colours: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Curves with shaded intervals; returns the lines by label."""
+    lines = {}
+    for number, (label, curve) in enumerate(curves.items()):
+        colour = colours[label] if colours else f"C{number}"
+        (lines[label],) = axis.plot(curve.x, curve.mean, lw=1.4, color=colour)
+        axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colour, lw=0)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.2)
+    return lines
+
+
 def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y: str, least: float) -> Figure:
     """Curves with shaded intervals, all axes logarithmic, one legend for all panels.
 

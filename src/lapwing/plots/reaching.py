@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
+from lapwing.control import REACHES
 from lapwing.envs.arena import Arena
-from lapwing.plots.curves import Curve
+from lapwing.plots.columns import Column, draw_columns
+from lapwing.plots.curves import Curve, draw_curves
 from lapwing.plots.maps import WALL
 
 
@@ -26,31 +29,15 @@ class ReachingPanel:
 
 def draw_reaching(panels: Mapping[str, ReachingPanel]) -> Figure:
     """For each arena a column: maps of distance above, success over steps below."""
-    maps = max((len(panel.distances) for panel in panels.values()), default=0)
-    figure = Figure(figsize=(4.4 * len(panels), 3.0 * maps + 4.2), layout="constrained")
-    axes: Any = figure.subplots(maps + 1, len(panels), squeeze=False, height_ratios=[*[1.0] * maps, 1.2])
-    shown: dict[str, Any] = {}
-    labels = dict.fromkeys(label for panel in panels.values() for label in panel.curves)
-    colours = {label: f"C{number}" for number, label in enumerate(labels)}
-    for column, (name, panel) in enumerate(panels.items()):
-        for axis in axes[:-1, column]:
-            axis.set_axis_off()
-        for axis, (title, values) in zip(axes[:-1, column], panel.distances.items(), strict=False):
-            image = _draw_values(axis, panel.arena, values, "viridis_r")
-            axis.set_title(f"{name}: {title}", fontsize=9)
-            figure.colorbar(image, ax=axis, shrink=0.8)
-        axis = axes[-1, column]
-        for label, curve in panel.curves.items():
-            (line,) = axis.plot(curve.x, curve.mean, lw=1.4, color=colours[label])
-            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colours[label], lw=0)
-            shown.setdefault(label, line)
-        axis.axhline(0.9, color="black", ls=":", lw=1)
-        axis.set(title=name, xlabel="step", ylim=(-0.02, 1.02))
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.2)
-    axes[-1, 0].set_ylabel("share of starts from which the goal is reached")
-    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=5, frameon=False)
-    return figure
+    columns = {}
+    for name, panel in panels.items():
+        maps = {
+            title: partial(_draw_values, panel.arena, values, "viridis_r")
+            for title, values in panel.distances.items()
+        }
+        columns[name] = Column(maps, panel.curves, REACHES)
+    measure = "share of starts from which the goal is reached"
+    return draw_columns(columns, measure=measure, best="90 %", limits=(-0.02, 1.02))
 
 
 @dataclass(frozen=True)
@@ -68,14 +55,9 @@ def draw_online(panels: Mapping[str, OnlinePanel]) -> Figure:
     shown: dict[str, Any] = {}
     axes = np.ravel(figure.subplots(1, len(panels), squeeze=False))
     for axis, (title, panel) in zip(axes, panels.items(), strict=True):
-        for number, (label, curve) in enumerate(panel.curves.items()):
-            (line,) = axis.plot(curve.x, curve.mean, lw=1.4, color=f"C{number}")
-            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=f"C{number}", lw=0)
-            shown.setdefault(label, line)
+        shown = draw_curves(axis, panel.curves) | shown
         shown.setdefault("the best there is", axis.axhline(panel.best, color="black", ls=":", lw=1))
         axis.set(title=title, xlabel="step", ylabel=panel.measure)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.2)
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -85,7 +67,7 @@ def draw_success(evaluated_at: Sequence[int], success: Sequence[float]) -> Figur
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axis = figure.subplots()
     axis.plot(evaluated_at, success, ".-")
-    axis.axhline(0.9, color="black", ls=":", lw=1)
+    axis.axhline(REACHES, color="black", ls=":", lw=1)
     axis.set(xlabel="step", ylabel="share of starts that reach the goal", ylim=(-0.02, 1.02))
     axis.spines[["top", "right"]].set_visible(False)
     return figure
@@ -100,7 +82,7 @@ def draw_arena_maps(arena: Arena, maps: Mapping[str, np.ndarray], *, cmap: str, 
     for axis in axes:
         axis.set_axis_off()
     for axis, (title, values) in zip(axes, maps.items(), strict=False):
-        image = _draw_values(axis, arena, values, cmap)
+        image = _draw_values(arena, values, cmap, axis)
         axis.set_title(title, fontsize=9)
         figure.colorbar(image, ax=axis, shrink=0.8)
     return figure
@@ -142,7 +124,7 @@ def draw_arena(axis, arena: Arena) -> None:
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
 
 
-def _draw_values(axis, arena: Arena, values: np.ndarray, cmap: str) -> Any:
+def _draw_values(arena: Arena, values: np.ndarray, cmap: str, axis) -> Any:
     """A number for each of the arena's points, in colours."""
     low, high = arena.points.min(axis=0), arena.points.max(axis=0)
     width = arena.spacing

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from lapwing.audit import Audit, greedy_policy
 from lapwing.envs.gridworld import AGENT, GOAL
 from lapwing.mazes import MOVES
+from lapwing.plots.columns import Column, draw_columns
 from lapwing.plots.curves import Curve
 from lapwing.plots.maps import draw_map
 from lapwing.tasks import GridTask
@@ -119,32 +121,19 @@ class ShapingPanel:
 
 def draw_shaping(panels: Mapping[str, ShapingPanel]) -> Figure:
     """For each maze a column: maps of distance above, returns over steps below."""
-    maps = max(len(panel.distances) for panel in panels.values())
-    figure = Figure(figsize=(4.4 * len(panels), 3.1 * maps + 4.4), layout="constrained")
-    axes: Any = figure.subplots(maps + 1, len(panels), squeeze=False, height_ratios=[*[1.0] * maps, 1.15])
-    shown: dict[str, Any] = {}
-    labels = dict.fromkeys(label for panel in panels.values() for label in panel.curves)
-    colours = {label: f"C{number}" for number, label in enumerate(labels)}
-    for column, (name, panel) in enumerate(panels.items()):
-        for axis in axes[:-1, column]:
-            axis.set_axis_off()
-        for axis, (title, values) in zip(axes[:-1, column], panel.distances.items(), strict=False):
-            image = draw_map(axis, panel.task.world, values, cmap="viridis_r")
-            _mark_goal(axis, panel.task)
-            axis.set_title(f"{name}: {title}", fontsize=9)
-            figure.colorbar(image, ax=axis, shrink=0.8)
-        axis = axes[-1, column]
-        for label, curve in panel.curves.items():
-            (line,) = axis.plot(curve.x, curve.mean, lw=1.4, color=colours[label])
-            axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colours[label], lw=0)
-            shown.setdefault(label, line)
-        shown.setdefault("optimum", axis.axhline(panel.task.optimal_return, color="black", ls=":", lw=1))
-        axis.set(title=name, xlabel="step")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.2)
-    axes[-1, 0].set_ylabel("mean return")
-    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=4, frameon=False)
-    return figure
+    columns = {}
+    for name, panel in panels.items():
+        maps = {
+            title: partial(_draw_distance, panel.task, values) for title, values in panel.distances.items()
+        }
+        columns[name] = Column(maps, panel.curves, panel.task.optimal_return)
+    return draw_columns(columns, measure="mean return", best="optimum")
+
+
+def _draw_distance(task: GridTask, values: np.ndarray, axis) -> Any:
+    image = draw_map(axis, task.world, values, cmap="viridis_r")
+    _mark_goal(axis, task)
+    return image
 
 
 def _draw_arrows(axis, task: GridTask, policy: np.ndarray) -> None:
