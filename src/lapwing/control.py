@@ -330,8 +330,9 @@ def _represented(
     """φ as it was at the end, with its eigenfunctions over the states of the replay."""
     assert training.phi is not None
     seen = np.asarray(online.sees(training.seen))
-    experience = Experience(seen.reshape(-1, seen.shape[-1]), training.lengths)
-    target = Target(arena.name, experience, arena=arena)
+    whole = training.lengths > 1  # an episode that has just begun holds no transition
+    flat = seen.reshape(-1, seen.shape[-1])[np.repeat(whole, training.lengths)]
+    target = Target(arena.name, Experience(flat, training.lengths[whole]), arena=arena)
     settings = resolve(dataclasses.replace(recipe, lam_final=LAM_FINAL), target)
     spec = EncoderSpec("mlp", seen.shape[2:], settings.dim, hidden=settings.hidden)
     return represent(target, settings, Trained(training.phi, spec, training.seconds, 0.0, 0.0))
