@@ -180,7 +180,7 @@ def test_each_arena_is_a_column_of_maps_above_its_curves():
     (only, _) = axes["second"].get_lines()
     assert only.get_color() == lines[1].get_color() != lines[0].get_color()
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["mix", "l2"]
+    assert [text.get_text() for text in legend.get_texts()] == ["mix", "l2", "90 %"]
     drawn(figure)
 
 

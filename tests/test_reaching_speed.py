@@ -15,6 +15,7 @@ from lapwing.experiments.reaching_speed import (
     gate_table,
     goal_maps,
     in_words,
+    mean_table,
     of_panel,
     speed_table,
     steps_taken,
@@ -212,6 +213,57 @@ def test_both_ways_to_count_have_their_steps_and_their_ratios():
     told = [line_of(lines, "mix", table=table)[0] for table in range(4)]
     assert told == ["2,000 [2,000, 2,000]", "2.00 (yes)", "6,000 [6,000, 6,000]", "0.67 (no)"]
     assert line_of(lines, "l2") == line_of(lines, "l2", table=1) == ["4,000 [4,000, 4,000]", "–", "–"]
+
+
+# Over the whole run
+
+
+def mean(rows: list[Row], reward: str = "mix", column: int = 0) -> str:
+    return line_of(mean_table(rows, "quick"), reward)[column]
+
+
+def flat(levels: dict[str, list[float]], **more) -> list[Row]:
+    """By reward and seed, runs whose success rises a little, and is this in the mean."""
+    return [
+        row
+        for reward, by_seed in levels.items()
+        for seed, level in enumerate(by_seed)
+        for row in curve(reward, seed, [level - 0.125, level, level + 0.125], **more)
+    ]
+
+
+def test_success_in_the_mean_is_over_all_evaluations_of_each_seed():
+    rows = flat({"sparse": [0.25, 0.5]}) + curve("l2", 0, [0.0, 0.5, 1.0, 0.5])
+    rows += flat({"sparse": [0.875]}, preset="paper") + flat({"l2": [0.875]}, panel=ANT)
+    assert "| reward | PointUMaze | PointHookMaze | AntUMaze |" in mean_table(rows, "quick")
+    assert mean(rows, "sparse") == "0.38 [0.25, 0.5]"
+    assert line_of(mean_table(rows, "quick"), "l2") == ["0.5 (1 seed)", "–", "0.88 (1 seed)"]
+    assert line_of(mean_table(rows, "quick"), "mix") == ["–", "–", "–"]
+
+
+@pytest.mark.parametrize(
+    ("mix", "verdict"),
+    [
+        ([0.75, 0.75], "0.75 [0.75, 0.75] (yes)"),
+        ([0.25, 0.25], "0.25 [0.25, 0.25] (no)"),
+        ([0.25, 0.75], "0.5 [0.25, 0.75] (level)"),
+        ([0.5, 0.5], "0.5 [0.5, 0.5] (level)"),
+    ],
+)
+def test_more_success_than_every_baseline_is_told_of_shaped_rewards(mix, verdict):
+    rows = flat({"sparse": [0.25, 0.25], "l2": [0.5, 0.5], "rawmix": [0.25, 0.25], "mix": mix})
+    assert mean(rows) == verdict
+    assert mean(rows, "l2") == "0.5 [0.5, 0.5]"
+
+
+def test_success_in_the_mean_of_one_seed_has_no_verdict():
+    found = mean(flat({"sparse": [0.25], "l2": [0.25], "rawmix": [0.25], "mix": [0.75]}))
+    assert found == "0.75 (1 seed)"
+
+
+def test_success_in_the_mean_is_told_before_any_baseline_is_done():
+    """As after `lapwing reproduce fig5 --only reward=mix`."""
+    assert mean(flat({"mix": [0.5, 0.5]})).startswith("0.5 [0.5, 0.5]")
 
 
 # Does φ lead there?

@@ -78,7 +78,8 @@ def _check_command(arguments: list[str]) -> None:
 
 def _train_options(arguments: list[str]) -> Any:
     """An agent in an arena has other settings than one in a maze, so the target is looked for first."""
-    if arguments[:1] != ["train"] or not any(map(is_arena, arguments)):
+    named = arguments[1:2] if arguments[1:] and not arguments[1].startswith("-") else arguments[1:]
+    if arguments[:1] != ["train"] or not any(map(is_arena, named)):
         return Annotated[Train, tyro.conf.subcommand("train")]
     preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
     default = TrainInArena(**dataclasses.asdict(preset))

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 import tyro
 
@@ -26,7 +26,7 @@ class SavedSettings:
         return dataclasses.asdict(self) | {"hidden": list(self.hidden)}  # pyright: ignore[reportArgumentType]
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
+    def from_json(cls, values: dict[str, Any]) -> Any:
         """The settings that `as_json` wrote."""
         fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
         return cls(**fields)

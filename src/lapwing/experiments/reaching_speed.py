@@ -127,10 +127,8 @@ def mean_table(rows: list[Row], preset: Preset) -> list[str]:
         for panel in PANELS:
             cells = of_panel(rows, panel, preset)
             found = _means(cells, reward)
-            verdict = ""
-            if found and reward in SHAPED:
-                others = [_means(cells, baseline) for baseline in BASELINES]
-                verdict = f" ({_above(found, [other for other in others if other])})"
+            others = [means for baseline in BASELINES if (means := _means(cells, baseline))]
+            verdict = f" ({_above(found, others)})" if reward in SHAPED and others and len(found) > 1 else ""
             line.append(f"{bootstrap(list(found.values()))}{verdict}" if found else None)
         lines.append(line)
     return [_ABOUT_MEAN, "", *markdown_table(["reward", *(panel.arena for panel in PANELS)], lines)]

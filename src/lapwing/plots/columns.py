@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from lapwing.plots.curves import Curve, draw_curves
+from lapwing.plots.curves import Curve, colours_of, draw_curves
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ def draw_columns(
     figure = Figure(figsize=(4.4 * count, 3.1 * maps + 4.4), layout="constrained")
     axes: Any = figure.subplots(maps + 1, count, squeeze=False, height_ratios=[*[1.0] * maps, 1.15])
     shown: dict[str, Any] = {}
-    labels = dict.fromkeys(label for column in columns.values() for label in column.curves)
-    colours = {label: f"C{number}" for number, label in enumerate(labels)}
+    colours = colours_of(column.curves for column in columns.values())
     for place, (name, column) in enumerate(columns.items()):
         for axis in axes[:-1, place]:
             axis.set_axis_off()
@@ -46,7 +45,8 @@ def draw_columns(
             axis.set_title(f"{name}: {title}", fontsize=9)
             figure.colorbar(image, ax=axis, shrink=0.8)
         axis = axes[-1, place]
-        shown = draw_curves(axis, column.curves, colours) | shown
+        for label, line in draw_curves(axis, column.curves, colours).items():
+            shown.setdefault(label, line)
         shown.setdefault(best, axis.axhline(column.best, color="black", ls=":", lw=1))
         axis.set(title=name, xlabel="step", ylim=limits)
     axes[-1, 0].set_ylabel(measure)

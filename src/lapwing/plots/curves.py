@@ -1,6 +1,6 @@
 """Curves with intervals, in panels."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,15 +34,18 @@ class Curve:
         return cls([float(x) for x in values], means, means, means, ":", "black")
 
 
-def draw_curves(
-    axis, curves: Mapping[str, Curve], colours: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def colours_of(panels: Iterable[Mapping[str, Curve]]) -> dict[str, str]:
+    """A colour for each label, the same in every panel."""
+    labels = dict.fromkeys(label for curves in panels for label in curves)
+    return {label: f"C{number}" for number, label in enumerate(labels)}
+
+
+def draw_curves(axis, curves: Mapping[str, Curve], colours: Mapping[str, str]) -> dict[str, Any]:
     """Curves with shaded intervals; returns the lines by label."""
     lines = {}
-    for number, (label, curve) in enumerate(curves.items()):
-        colour = colours[label] if colours else f"C{number}"
-        (lines[label],) = axis.plot(curve.x, curve.mean, lw=1.4, color=colour)
-        axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colour, lw=0)
+    for label, curve in curves.items():
+        (lines[label],) = axis.plot(curve.x, curve.mean, lw=1.4, color=colours[label])
+        axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colours[label], lw=0)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.2)
     return lines
@@ -57,8 +60,7 @@ def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y:
     figure = Figure(figsize=(4.0 * columns, 3.3 * rows + 0.9), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey="row")
     shown: dict[str, Any] = {}
-    labels = dict.fromkeys(label for curves in panels.values() for label in curves)
-    colours = {label: f"C{number}" for number, label in enumerate(labels)}
+    colours = colours_of(panels.values())
     for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
         for label, curve in curves.items():
             colour = curve.colour or colours[label]

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle, Rectangle
 from lapwing.control import REACHES
 from lapwing.envs.arena import Arena
 from lapwing.plots.columns import Column, draw_columns
-from lapwing.plots.curves import Curve, draw_curves
+from lapwing.plots.curves import Curve, colours_of, draw_curves
 from lapwing.plots.maps import WALL
 
 
@@ -53,9 +53,11 @@ def draw_online(panels: Mapping[str, OnlinePanel]) -> Figure:
     """Side by side the curves of each target, and the best there is."""
     figure = Figure(figsize=(5.2 * len(panels), 4.0), layout="constrained")
     shown: dict[str, Any] = {}
+    colours = colours_of(panel.curves for panel in panels.values())
     axes = np.ravel(figure.subplots(1, len(panels), squeeze=False))
     for axis, (title, panel) in zip(axes, panels.items(), strict=True):
-        shown = draw_curves(axis, panel.curves) | shown
+        for label, line in draw_curves(axis, panel.curves, colours).items():
+            shown.setdefault(label, line)
         shown.setdefault("the best there is", axis.axhline(panel.best, color="black", ls=":", lw=1))
         axis.set(title=title, xlabel="step", ylabel=panel.measure)
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
