@@ -618,6 +618,16 @@ class TestDefaults:
             lapwing.train(arena, **TINY, **PLAIN)
         assert handed_over[0][0].arena == arena
 
+    def test_a_maze_without_a_goal_is_given_one(self, handed_over, tmp_path):
+        """As the message says that refuses it without."""
+        (tmp_path / "mine.txt").write_text("#####\n#...#\n#####\n")
+        target = f"Point:{tmp_path / 'mine.txt'}"
+        with pytest.raises(ConfigError, match="mine has no cell marked G; name one with --goal ROW,COLUMN"):
+            lapwing.train(target, **TINY, **PLAIN)
+        with pytest.raises(Interrupted):
+            lapwing.train(target, goal="1,1", **TINY, **PLAIN)
+        assert handed_over[0][0].arena.goal_cell == (1, 1)
+
     def test_a_maze_of_ones_own(self, handed_over, tmp_path):
         (tmp_path / "mine.txt").write_text("#####\n#.G.#\n#####\n")
         with pytest.raises(Interrupted):

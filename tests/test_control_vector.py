@@ -9,9 +9,7 @@ ENTRY_POINT = "vector_entry_point"
 
 
 def make(name="PointUMaze", count=3, **options):
-    return gymnasium.make_vec(
-        f"lapwing/{name}-v0", num_envs=count, vectorization_mode=ENTRY_POINT, **options
-    )
+    return gymnasium.make_vec(f"lapwing/{name}-v0", num_envs=count, vectorization_mode=ENTRY_POINT, **options)
 
 
 @pytest.mark.parametrize("name", ["PointUMaze", "AntHookMaze"])
