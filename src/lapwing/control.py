@@ -76,11 +76,17 @@ def train_control(
     on_progress: OnProgress | None = None,
 ) -> ControlOutcome:
     """Train a DDPG agent in an arena, in a run folder if one is named."""
-    settings = _resolved(settings, source.body)
+    asked, settings = settings.filter, _resolved(settings, source.body)
     arena = make_arena(
-        source.body, source.maze, goal=settings.goal_cell, cell=settings.cell, fast=settings.fast
+        source.body,
+        source.maze,
+        goal=settings.goal_cell or source.goal_cell,
+        cell=settings.cell or source.cell,
+        fast=settings.fast,
     )
     phi = _phi(arena, settings, representation)
+    if isinstance(phi, Representation) and not (phi.rotated and phi.dim > 1):
+        settings = dataclasses.replace(settings, filter=_only_soft(asked))
     simulator = Simulator(arena)
     work = partial(_train, simulator, settings, phi, on_progress)
     if out is None:
@@ -186,6 +192,16 @@ def _phi(
     phi = representation if isinstance(representation, Representation) else load(representation)
     _check_fits(phi, arena, settings)
     return phi
+
+
+def _only_soft(asked: Filter | None) -> Filter:
+    """The filter of a φ whose eigenfunctions were not told apart."""
+    if asked not in (None, "soft"):
+        raise ConfigError(
+            f"filter {asked!r} needs single eigenfunctions, and this representation has none; "
+            "leave --filter out, or learn it with rotation"
+        )
+    return "soft"
 
 
 def _check_fits(phi: Representation, arena: Arena, settings: ControlSettings) -> None:

@@ -22,8 +22,8 @@ from lapwing.settings import LearnSettings, RewardForm
 
 LAM_FINAL = 0.95
 """What λ is annealed to, in the paper."""
-TRIES = 8
-"""How often a pair that would run past the end of its episode is drawn again, before it is cut there."""
+TRIES = 16
+"""How many places are drawn for a pair, of which the first that is not discarded is taken."""
 
 
 class PhiState(NamedTuple):
@@ -120,11 +120,19 @@ def sample_recent_pairs(
         batch: how many pairs.
         key: a typed random key.
     """
-    place_key, step_key = jax.random.split(key)
+    place_key, keep_key, rest_key, step_key = jax.random.split(key, 4)
+    log_lam = jnp.log(jnp.asarray(lam, jnp.float32))
     places = jax.random.randint(place_key, (batch, TRIES), 0, filled)
-    uniform = jax.random.uniform(step_key, (batch, TRIES))
-    tau = 1 + jnp.floor(jnp.log1p(-uniform) / jnp.log(jnp.asarray(lam, jnp.float32))).astype(jnp.int32)
     ends = horizon(places)
-    first = jnp.argmax(tau <= ends, axis=1)[:, None]
-    place, tau, end = (jnp.take_along_axis(values, first, axis=1)[:, 0] for values in (places, tau, ends))
+    survival = -jnp.expm1(ends * log_lam)  # the chance that τ ends within the episode
+    kept = jax.random.uniform(keep_key, places.shape) < survival
+    # Where all were discarded, one of them by its chance: nearly the same law, and λ must be near 1 for it.
+    chosen = jnp.where(
+        kept.any(axis=1), jnp.argmax(kept, axis=1), jax.random.categorical(rest_key, jnp.log(survival))
+    )
+    place, end, inside = (
+        jnp.take_along_axis(values, chosen[:, None], axis=1)[:, 0] for values in (places, ends, survival)
+    )
+    uniform = jax.random.uniform(step_key, (batch,))
+    tau = 1 + jnp.floor(jnp.log1p(-uniform * inside) / log_lam).astype(jnp.int32)
     return place, jnp.clip(tau, 1, end)

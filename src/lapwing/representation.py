@@ -189,7 +189,8 @@ def load_representation(path: str | Path) -> Representation:
     tensors, manifest = storage.read_tensors(path)
     check_format(path, manifest)
     if manifest.get("kind") != "representation":
-        kind = {"agent": "an agent"}.get(manifest.get("kind", ""), "a checkpoint")
+        agents = ("agent", "control agent")
+        kind = "an agent" if manifest.get("kind") in agents else "a checkpoint"
         raise CheckpointError(f"{path} holds {kind}, not a representation")
     try:
         spec = manifest["encoder"]

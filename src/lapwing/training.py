@@ -14,10 +14,10 @@ from lapwing.agents.finite import train_on_maze
 from lapwing.agents.in_folder import trained_in
 from lapwing.agents.settings import AgentSettings
 from lapwing.control import train_control
-from lapwing.envs.arena import Arena
+from lapwing.envs.arena import Arena, open_arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
-from lapwing.mazes import BUILT_IN, Maze
+from lapwing.mazes import BUILT_IN, Maze, is_arena
 from lapwing.representation import Representation, load_representation
 from lapwing.rewards import SHAPED_BY_PHI
 from lapwing.runs import RunFolder
@@ -73,7 +73,7 @@ def train(
     Example:
         >>> import lapwing
         >>> agent = lapwing.train("TwoRoom", reward="l2", random_steps=100, steps=20, hidden=(8,))
-        >>> agent.act(np.zeros(2)) in range(4)
+        >>> agent.act([0.0, 0.0]) in range(4)
         True
     """
     if isinstance(settings.get("goal"), tuple | list):  # a pair is as good as the command line's text
@@ -81,11 +81,12 @@ def train(
     if out is None and (overwrite or resume):
         raise ConfigError("overwrite and resume go with out; name a run folder")
     folder = {"overwrite": overwrite, "resume": resume, "on_progress": on_progress}
-    path, source = None if out is None else Path(out), read_source(target)
-    if isinstance(source, Arena):
+    path = None if out is None else Path(out)
+    if isinstance(target, Arena) or (isinstance(target, str) and is_arena(target)):
         chosen = ControlSettings.from_keywords(settings | ({} if preset is None else {"preset": preset}))
+        source = target if isinstance(target, Arena) else open_arena(target, goal=chosen.goal_cell)
         return train_control(source, chosen, path, representation=representation, **folder).agent
-    preset = preset or "default"
+    source, preset = read_source(target), preset or "default"
     if preset not in RECIPES:
         raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), RECIPES)}")
     known = [field.name for field in dataclasses.fields(AgentSettings)]

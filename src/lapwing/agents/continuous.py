@@ -194,7 +194,7 @@ class Trainer:
             state, metrics = self.round(state, round_)
         row = {name: float(value) for name, value in metrics.items()}
         if not all(map(np.isfinite, row.values())):
-            raise NonFiniteError(f"Q is not finite at step {end}; lower --critic-rate or --actor-rate")
+            raise _not_finite(end)
         return state, row
 
     def evaluated(self, state: ControlState, number: int) -> tuple[ControlState, dict[str, float]]:
@@ -211,6 +211,8 @@ class Trainer:
         seen = self.simulator.observe(state.rows)
         noise = ddpg.next_noise(state.noise, settings.noise_settle, settings.noise_spread, generator)
         actions = np.clip(np.asarray(act_now(state.learner.online.actor, seen)) + noise, -1, 1)
+        if not np.isfinite(actions).all():
+            raise _not_finite((round_ - self.rounds.random) * settings.envs)
         state = self._moved(state._replace(noise=noise), round_, actions, generator)
         batches = self.batches(state.replay, round_ + 1, generator)
         pairs = None if self.online is None else self._seen_pairs(state.replay, round_)
@@ -267,6 +269,10 @@ class Trainer:
             )
         )(keys)
         return place, place + (tau - 1) * bodies
+
+
+def _not_finite(step: int) -> NonFiniteError:
+    return NonFiniteError(f"Q is not finite at step {step}; lower --critic-rate or --actor-rate")
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
