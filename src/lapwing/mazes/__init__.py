@@ -66,8 +66,8 @@ def is_arena(name: str) -> bool:
     """Whether a target's name is that of an arena.
 
     Example:
-        >>> [is_arena(name) for name in ("PointUMaze", "Ant:my_maze.txt", "FourRoom")]
-        [True, True, False]
+        >>> is_arena("PointUMaze"), is_arena("Ant:my_maze.txt"), is_arena("FourRoom")
+        (True, True, False)
     """
     body, colon, _ = name.partition(":")
     return name in arena_names() or bool(colon and body in BODY_NAMES)
