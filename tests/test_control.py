@@ -628,10 +628,11 @@ class TestDefaults:
             lapwing.train(target, goal="1,1", **TINY, **PLAIN)
         assert handed_over[0][0].arena.goal_cell == (1, 1)
 
-    def test_a_maze_of_ones_own(self, handed_over, tmp_path):
+    @pytest.mark.parametrize("kind", [str, Path])
+    def test_a_maze_of_ones_own(self, handed_over, tmp_path, kind):
         (tmp_path / "mine.txt").write_text("#####\n#.G.#\n#####\n")
         with pytest.raises(Interrupted):
-            lapwing.train(f"Point:{tmp_path / 'mine.txt'}", **TINY, **PLAIN)
+            lapwing.train(kind(f"Point:{tmp_path / 'mine.txt'}"), **TINY, **PLAIN)
         assert handed_over[0][0].arena.name == "Pointmine"
 
 

@@ -132,13 +132,15 @@ class TestPairs:
         horizons = horizons_of(RAGGED)
         assert np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=3))
         assert not np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=4))
-        found = [
-            jax.jit(
-                lambda key, lam=lam: sample_recent_pairs(lambda place: 9 - place % 9, 45, lam, 64, key=key)
-            )(jax.random.key(0))
-            for lam in (0.75, jnp.float32(0.75))
-        ]
-        for first, second in zip(*found, strict=True):
+
+        @jax.jit
+        def both(key):
+            return [
+                sample_recent_pairs(lambda place: 9 - place % 9, 45, lam, 64, key=key)
+                for lam in (0.75, jnp.float32(0.75))
+            ]
+
+        for first, second in zip(*both(jax.random.key(0)), strict=True):
             np.testing.assert_array_equal(first, second)
 
 

@@ -82,9 +82,9 @@ def train(
         raise ConfigError("overwrite and resume go with out; name a run folder")
     folder = {"overwrite": overwrite, "resume": resume, "on_progress": on_progress}
     path = None if out is None else Path(out)
-    if isinstance(target, Arena) or (isinstance(target, str) and is_arena(target)):
+    if isinstance(target, Arena) or (isinstance(target, str | Path) and is_arena(str(target))):
         chosen = ControlSettings.from_keywords(settings | ({} if preset is None else {"preset": preset}))
-        source = target if isinstance(target, Arena) else open_arena(target, goal=chosen.goal_cell)
+        source = target if isinstance(target, Arena) else open_arena(str(target), goal=chosen.goal_cell)
         return train_control(source, chosen, path, representation=representation, **folder).agent
     source, preset = read_source(target), preset or "default"
     if preset not in RECIPES:

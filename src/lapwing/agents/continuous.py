@@ -81,7 +81,7 @@ def train_in_arena(
         settings: of the agent, with a `critic_rate`.
         reward: of arriving at observations, by a fixed φ or none; or φ that is learned beside the agent.
         checkpoints: where to keep the state between evaluations, and to go on from.
-        on_chunk: called after each evaluation with (step, last step, metrics).
+        on_chunk: called with (step, last step, metrics) at the start and after each evaluation.
     """
     trainer = Trainer(simulator, settings, reward)
     state, step, seconds = _begun(trainer, checkpoints)
