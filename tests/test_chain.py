@@ -25,7 +25,8 @@ from lapwing.chain import (
 )
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
-from lapwing.experience import Experience, collect_walks
+from lapwing.collecting import collect_walks
+from lapwing.experience import Experience
 from lapwing.mazes import read_maze
 
 FOUR_ROOM = GridWorld(read_maze("FourRoom"))

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import DatasetError
-from lapwing.experience import Experience, collect, collect_walks, load_experience
+from lapwing.collecting import collect, collect_walks
+from lapwing.data_files import load_experience
+from lapwing.experience import Experience
 from lapwing.mazes import read_maze
 
 TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)

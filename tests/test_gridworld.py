@@ -283,7 +283,7 @@ def test_any_maze_moves_like_its_text(lines, actions):
         np.testing.assert_allclose(observation, expected, atol=1e-6)
 
 
-ARENAS = ("lapwing/Point", "lapwing/Ant")
+ARENAS = ("lapwing/Point", "lapwing/Ant", "lapwing/Plane")
 """Their own tests are in test_control_env.py."""
 
 

@@ -139,7 +139,7 @@ def test_episodes_that_a_mask_chooses_are_those_episodes_in_order(experience, da
 @given(tagged_experience().filter(lambda experience: experience.n_episodes >= 2), st.integers(2, 4))
 def test_what_is_held_out_and_the_rest_are_all_episodes_once(experience, folds):
     target = Target("tagged", experience, states=np.arange(len(experience.observations)))
-    rest, held_out = target.held_out(folds)
+    rest, held_out = target.folded(folds)
     assert rest.experience is not None
     kept, left = as_lists(rest.experience), as_lists(held_out)
     assert left == as_lists(experience)[::folds]
@@ -149,7 +149,7 @@ def test_what_is_held_out_and_the_rest_are_all_episodes_once(experience, folds):
 def test_the_rest_knows_nothing_of_what_is_held_out(scarce):
     """Neither its chain nor its eigenpairs are those of all the data, though these were computed before."""
     whole, _ = scarce.eigenpairs(4)
-    rest, held_out = scarce.held_out(4)
+    rest, held_out = scarce.folded(4)
     assert len(rest.experience.lengths) == 15
     assert len(held_out.lengths) == 5
     alone = Target("rest", rest.experience, states=scarce.states)
@@ -184,7 +184,7 @@ def test_there_is_a_stop_however_scarce_the_data(transitions, dim):
 def test_the_stop_is_where_the_held_out_objective_is_lowest(scarce):
     """After each step by another route to the same objective."""
     settings = resolved(scarce, **TRIAL)
-    rest, held_out = scarce.held_out(4)
+    rest, held_out = scarce.folded(4)
     kept, objectives = Kept(), {}
     train(rest, settings, checkpoints=kept)
     for step, state in kept.states.items():

@@ -10,7 +10,8 @@ from lapwing.errors import ConfigError, DatasetError, MazeError
 from lapwing.experience import Experience
 from lapwing.mazes import Maze, parse_maze
 from lapwing.settings import LearnSettings
-from lapwing.targets import DataFile, GymEnv, describe, open_target, read_source, recall
+from lapwing.sources import DataFile, GymEnv, describe, read_source, recall
+from lapwing.targets import open_target
 from tests import exact
 
 ROOM = "#####\n#..G#\n#...#\n#####\n"

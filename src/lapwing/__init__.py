@@ -12,44 +12,70 @@ from lapwing.envs import register_environments
 
 if TYPE_CHECKING:
     from lapwing.agents.agent import Agent, load_agent
+    from lapwing.collecting import collect
     from lapwing.comparing import compare_rewards
+    from lapwing.data_files import load_experience, save_episodes
+    from lapwing.embedding import LaplacianEmbedding
     from lapwing.evaluation import evaluate
-    from lapwing.experience import Experience, collect, load_experience
+    from lapwing.experience import Experience
+    from lapwing.forward import Forward
     from lapwing.mazes import Maze, parse_maze, read_maze
+    from lapwing.online_learner import OnlineLearner
     from lapwing.progress import progress_bar
     from lapwing.representation import Representation
     from lapwing.rewards import Goal, GoalReward
+    from lapwing.settings import LearnSettings
     from lapwing.targets import open_target
+    from lapwing.torch_module import to_torch
     from lapwing.training import train
+    from lapwing.vector_wrappers import VectorLaplacianObservation, VectorLaplacianReward
     from lapwing.workflow import learn, load
+    from lapwing.wrappers import LaplacianObservation, LaplacianReward
 
 _HOMES = {
     "Agent": "agents.agent",
     "Experience": "experience",
+    "Forward": "forward",
     "Goal": "rewards",
     "GoalReward": "rewards",
+    "LaplacianEmbedding": "embedding",
+    "LaplacianObservation": "wrappers",
+    "LaplacianReward": "wrappers",
+    "LearnSettings": "settings",
     "Maze": "mazes",
+    "OnlineLearner": "online_learner",
     "Representation": "representation",
-    "collect": "experience",
+    "VectorLaplacianObservation": "vector_wrappers",
+    "VectorLaplacianReward": "vector_wrappers",
+    "collect": "collecting",
     "compare_rewards": "comparing",
     "evaluate": "evaluation",
     "learn": "workflow",
     "load": "workflow",
     "load_agent": "agents.agent",
-    "load_experience": "experience",
+    "load_experience": "data_files",
+    "save_episodes": "data_files",
     "open_target": "targets",
     "parse_maze": "mazes",
     "progress_bar": "progress",
     "read_maze": "mazes",
+    "to_torch": "torch_module",
     "train": "training",
 }
 __all__ = [
     "Agent",
     "Experience",
+    "Forward",
     "Goal",
     "GoalReward",
+    "LaplacianObservation",
+    "LaplacianReward",
+    "LearnSettings",
     "Maze",
+    "OnlineLearner",
     "Representation",
+    "VectorLaplacianObservation",
+    "VectorLaplacianReward",
     "__version__",
     "collect",
     "compare_rewards",
@@ -62,8 +88,13 @@ __all__ = [
     "parse_maze",
     "progress_bar",
     "read_maze",
+    "save_episodes",
+    "to_torch",
     "train",
 ]
+
+WITH_EXTRA = ("LaplacianEmbedding",)
+"""Names that need an optional package, and so are not among those of `from lapwing import *`."""
 
 register_environments()
 
@@ -75,4 +106,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *WITH_EXTRA]

@@ -1,4 +1,4 @@
-"""The command line: `lapwing learn`, `evaluate`, `audit`, `train` and `reproduce`.
+"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `train` and `reproduce`.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
@@ -18,8 +18,8 @@ import tyro
 
 from lapwing._version import __version__
 from lapwing.agents.control_settings import CONTROL_PRESETS
-from lapwing.commands import Audit, Evaluate, Learn, Reproduce, Train, TrainInArena
-from lapwing.errors import ConfigError, LapwingError, LapwingWarning, nearest
+from lapwing.commands import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings import PRESETS
 
@@ -57,12 +57,13 @@ def _parse(arguments: list[str]) -> Any:
     preset = _preset_in(arguments, PRESETS, "default") if learning else "default"
     default = Learn(**dataclasses.asdict(PRESETS[preset]))
     learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
+    data = Annotated[Data, tyro.conf.subcommand("data")]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     audit = Annotated[Audit, tyro.conf.subcommand("audit")]
     train = _train_options(arguments)
     reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     return tyro.cli(
-        learn | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
+        learn | data | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
         prog="lapwing",
         description="Laplacian state representations from reinforcement-learning experience.",
         args=arguments,
@@ -71,7 +72,7 @@ def _parse(arguments: list[str]) -> Any:
 
 
 def _check_command(arguments: list[str]) -> None:
-    commands = ("learn", "evaluate", "audit", "train", "reproduce")
+    commands = ("learn", "data", "evaluate", "audit", "train", "reproduce")
     if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
         raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
 
@@ -100,11 +101,13 @@ def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -
 
 def _learn(command: Learn) -> None:
     from lapwing.progress import progress_bar, stderr_console
-    from lapwing.targets import read_source
+    from lapwing.sources import read_source
     from lapwing.workflow import run
 
     if not command.target:
-        raise ConfigError("name a target: lapwing learn FourRoom, a maze .txt, a data .npz, or gym:ENV_ID")
+        raise ConfigError(
+            "name a target: lapwing learn FourRoom, a maze .txt, a data .npz, gym:ENV_ID, or minari:NAME"
+        )
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings, source = stderr_console(), command.settings(), read_source(command.target)
@@ -119,6 +122,20 @@ def _learn(command: Learn) -> None:
             on_progress=on_progress,
         )
     _show(outcome, out, console, as_json=command.json)
+
+
+def _data(command: Data) -> None:
+    from lapwing.inspecting import inspect
+    from lapwing.progress import stderr_console
+    from lapwing.report import inspection_table
+
+    found = inspect(command.source, command.observation_key)
+    if command.json:
+        print(json.dumps(found.as_json()))
+    else:
+        stderr_console().print(inspection_table(found))
+    if found.problem is not None:
+        raise DatasetError(found.problem)
 
 
 def _evaluate(command: Evaluate) -> None:
@@ -272,7 +289,8 @@ def _show_figure(made: "Reproduced", console: "Console") -> None:
 
 def _new_folder(target: str, ending: str = "") -> Path:
     """runs/FourRoom, or runs/FourRoom-2 and so on where that is taken."""
-    name = Path(target.replace(":", "-")).stem + ending
+    own = target.rpartition(".py:")[2]  # of gym:FILE.py:CLASS, the class
+    name = Path(own.replace(":", "-")).stem + ending
     taken = [
         Path("runs") / name,
         *(Path("runs") / f"{name}-{number}" for number in range(2, 10_000)),
@@ -330,6 +348,7 @@ def _show_warnings_as_lines() -> None:
 
 _COMMANDS: dict[type, Callable[[Any], None]] = {
     Learn: _learn,
+    Data: _data,
     Evaluate: _evaluate,
     Audit: _audit,
     Train: _train,

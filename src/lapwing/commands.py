@@ -43,9 +43,13 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn my_maze.txt --dim 11: a maze of your own, # wall, . floor, G goal.
 
-    lapwing learn data.npz --out runs/mine: recorded experience.
+    lapwing learn data.npz --out runs/mine: recorded experience; minari:NAME, a Minari data set.
 
     lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
+
+    lapwing learn gym:my_env.py:MyEnv: one of your own, the class MyEnv in my_env.py.
+
+    lapwing learn PlaneFourRoom: continuous positions, with a fine discretisation for the truth.
 
     lapwing learn PointUMaze --preset paper-control: a body in a MuJoCo maze.
 
@@ -53,13 +57,33 @@ class Learn(RunOptions, LearnSettings):
     """
 
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
-    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), an arena (PointUMaze, PointHookMaze,
-    AntUMaze, AntHookMaze, or Point:my_maze.txt), an .npz file, or gym:ENV_ID."""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
+    (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
+    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz file or a folder of data, or minari:NAME."""
 
     def settings(self) -> LearnSettings:
         """The settings of learning alone."""
         names = [field.name for field in dataclasses.fields(LearnSettings)]
         return LearnSettings(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True)
+class Data:
+    """Say what is in a data set, and what lapwing would do with it.
+
+    lapwing data inspect walks.npz: episodes, lengths, shapes, ranges, NaN, and whether states repeat.
+
+    lapwing data inspect minari:point/umaze-v0 --observation-key observation: a part of Dict observations.
+    """
+
+    action: Annotated[tyro.conf.Positional[Literal["inspect"]], tyro.conf.arg(metavar="inspect")]
+    """What to do with it."""
+    source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
+    """An .npz file, a folder of lapwing.save_episodes, or minari:NAME."""
+    observation_key: str | None = None
+    """Which part of Dict observations to look at."""
+    json: bool = False
+    """Print what was found as one line of JSON on standard output."""
 
 
 @dataclass(frozen=True)

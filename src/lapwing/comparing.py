@@ -13,7 +13,7 @@ from lapwing.mazes import Maze, parse_maze
 from lapwing.representation import Representation
 from lapwing.rewards import SHAPED_BY_PHI
 from lapwing.settings import Filter, RewardForm
-from lapwing.targets import read_source
+from lapwing.sources import read_source
 from lapwing.tasks import GridTask, default_scale, embedded_states, exact_embedding, grid_task
 from lapwing.workflow import load
 

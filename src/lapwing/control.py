@@ -32,7 +32,8 @@ from lapwing.resolving import resolve
 from lapwing.rewards import FORMS, Goal, GoalReward, Step
 from lapwing.runs import RunFolder
 from lapwing.settings import PRESETS, Filter, LearnSettings, RewardForm
-from lapwing.targets import Target, describe, open_target
+from lapwing.sources import describe
+from lapwing.targets import Target, open_target
 from lapwing.workflow import OnProgress, learn_target, load, represent, run
 
 GATE = 0.85

@@ -16,6 +16,7 @@ from lapwing.representation import Representation
 from lapwing.ritz import RANK_TOLERANCE
 from lapwing.settings import Filter
 from lapwing.targets import Target
+from lapwing.trust import held_out_measures
 
 SOME_STATES = 4_000
 """From so many states of an arena the way to the goal is measured."""
@@ -38,6 +39,7 @@ _MEASURES = (
     "principal_angle",
     "orthonormality_error",
     "distance_correlation",
+    "held_out",
 )
 
 
@@ -156,13 +158,17 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
     """Every measure that `target` has a truth for; the others are None."""
     measures: dict[str, Any] = dict.fromkeys(_MEASURES)
     measures["eigenvalues"] = representation.eigenvalues.tolist()
-    if target.states is not None:
+    states = target.reference_states()
+    if states is not None:
         chain = target.truth() or target.one_step
         dim = representation.config["settings"]["dim"]
         spectrum = exact_spectrum(chain, dim)
-        functions = representation.eigenfunctions(target.states).astype(np.float64)
+        functions = representation.eigenfunctions(states).astype(np.float64)
         measures |= _spectral_measures(spectrum, representation, functions, dim)
-        measures |= _floors(spectrum, target, dim)
+        if target.states is not None:
+            measures |= _floors(spectrum, target, dim)
+    if target.held_out:
+        measures["held_out"] = held_out_measures(representation, target.learned_from, target.kept_apart)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
     if target.arena is not None:

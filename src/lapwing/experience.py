@@ -7,28 +7,25 @@ states is ever taken across the end of an episode.
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable
+import mmap
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import gymnasium
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
 from numpy.typing import ArrayLike
 
-from lapwing.envs.gridworld import GridWorld, Observation, random_walks
 from lapwing.errors import DatasetError
 from lapwing.storage import write_bytes
 
 MOST_IDS = 10_000_000
 """Ids above this are taken for hashes or cell numbers, not for states counted from 0."""
-
-Policy = Callable[[Any], Any]
-Progress = Callable[[int, int], None]
+BYTES_AT_ONCE = 1 << 26
+"""Where all observations are looked at, so much is looked at at a time."""
+IN_MEMORY = 1 << 29
+"""Mapped observations of more bytes than this stay on disk."""
+OnPiece = Callable[[np.ndarray], object]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -50,18 +47,34 @@ class Experience:
     lengths: np.ndarray
     table: np.ndarray | None = None
 
-    def __init__(self, observations: ArrayLike, lengths: ArrayLike, table: ArrayLike | None = None):
-        """Check everything once, so that nothing else has to."""
+    def __init__(
+        self,
+        observations: ArrayLike,
+        lengths: ArrayLike,
+        table: ArrayLike | None = None,
+        *,
+        on_piece: OnPiece | None = None,
+    ):
+        """Check everything once, so that nothing else has to; `on_piece` sees the observations go by."""
         checked_lengths = _checked_lengths(lengths)
         checked, checked_table = _checked_observations(observations, table)
         if checked_lengths.sum() != len(checked):
             raise DatasetError(
                 f"lengths add up to {checked_lengths.sum()}, but there are {len(checked)} observations"
             )
-        object.__setattr__(self, "observations", checked)
-        object.__setattr__(self, "lengths", checked_lengths)
-        object.__setattr__(self, "table", checked_table)
-        _check_finite("table" if checked_table is not None else "observations", self)
+        self._set(checked, checked_lengths, checked_table)
+        _check_finite(self, on_piece)
+
+    def _set(self, observations: np.ndarray, lengths: np.ndarray, table: np.ndarray | None) -> None:
+        object.__setattr__(self, "observations", observations)
+        object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "table", table)
+
+    def _part(self, observations: np.ndarray, lengths: np.ndarray) -> "Experience":
+        """Some of it, which has been checked."""
+        part = object.__new__(Experience)
+        part._set(observations, lengths, self.table)
+        return part
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[ArrayLike]) -> "Experience":
@@ -84,6 +97,24 @@ class Experience:
                 )
         return cls(np.concatenate(arrays), np.array([len(array) for array in arrays]))
 
+    @classmethod
+    def from_ends(cls, observations: ArrayLike, ends: ArrayLike) -> "Experience":
+        """One array of observations, and for each whether it is the last of its episode.
+
+        What follows the last end is an episode too, which was not over. Episodes of a single observation
+        hold no transition and are left out.
+
+        Example:
+            >>> Experience.from_ends(np.zeros((5, 2)), [0, 0, 1, 0, 0]).lengths.tolist()
+            [3, 2]
+        """
+        array, flags = _as_array("observations", observations), _as_array("ends", ends)
+        if flags.shape != array.shape[:1]:
+            raise DatasetError(f"ends have shape {flags.shape}, and there are {len(array)} observations")
+        lengths = lengths_of(flags.astype(bool))
+        kept = np.repeat(lengths > 1, lengths)
+        return cls(array if kept.all() else array[kept], lengths[lengths > 1])
+
     @property
     def n_episodes(self) -> int:
         """How many episodes there are."""
@@ -105,6 +136,30 @@ class Experience:
         seen = self.observations if self.table is None else self.table
         return seen.shape[1:]
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether the observations are mapped from a file that is too large to be held in memory."""
+        return isinstance(self.observations, np.memmap) and self.observations.nbytes > IN_MEMORY
+
+    def transitions(self, numbers: np.ndarray) -> np.ndarray:
+        """Where the transitions of these numbers, counted from 0 over all episodes, begin.
+
+        Example:
+            >>> Experience(np.zeros((5, 2)), [2, 3]).transitions(np.array([0, 1, 2])).tolist()
+            [0, 2, 3]
+        """
+        return numbers + np.searchsorted(self._transitions_before, numbers, side="right")
+
+    @cached_property
+    def _transitions_before(self) -> np.ndarray:
+        """How many transitions there are up to the end of each episode."""
+        return np.cumsum(self.lengths - 1)
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """The place of the last observation of each episode."""
+        return np.cumsum(self.lengths) - 1
+
     @cached_property
     def horizons(self) -> np.ndarray:
         """How many steps follow each observation within its episode."""
@@ -113,13 +168,43 @@ class Experience:
 
     def observe(self, positions: np.ndarray) -> np.ndarray:
         """The observations at these places of the array."""
-        chosen = self.observations[positions]
+        chosen = np.asarray(self.observations[positions])
+        forget_pages(self.observations)
         return chosen if self.table is None else self.table[chosen]
 
     def episodes(self, chosen: np.ndarray) -> "Experience":
         """The episodes that a mask over all of them chooses."""
         within = np.repeat(chosen, self.lengths)
-        return Experience(self.observations[within], self.lengths[chosen], self.table)
+        return self._part(self.observations[within], self.lengths[chosen])
+
+    def split(self, share: float) -> tuple["Experience", "Experience"]:
+        """Two parts, the second with about this share of the episodes.
+
+        Every so-many-th episode goes to the second part; the last ones where the data is on disk, so that
+        nothing is copied; and the end of the data where there are too few episodes for either.
+        """
+        second = max(1, round(share * self.n_episodes))
+        if self.n_episodes < 5:
+            return self._split_at(int(len(self.observations) * (1 - share)))
+        if self.on_disk:
+            return self._split_at(int(self.lengths[: self.n_episodes - second].sum()))
+        chosen = np.zeros(self.n_episodes, bool)
+        chosen[np.linspace(0, self.n_episodes - 1, second).round().astype(int)] = True
+        return self.episodes(~chosen), self.episodes(chosen)
+
+    def _split_at(self, place: int) -> tuple["Experience", "Experience"]:
+        """Before and from this place; an episode that is cut becomes two, if both hold a transition."""
+        place = min(max(place, 2), len(self.observations) - 2)
+        begins = self.ends + 1 - self.lengths
+        before = np.clip(place - begins, 0, self.lengths)
+        parts = []
+        for part, lengths in ((slice(None, place), before), (slice(place, None), self.lengths - before)):
+            rows, kept = self.observations[part], lengths[lengths > 0]
+            if (kept < 2).any():  # a single observation at the cut has no transition
+                single = np.repeat(kept < 2, kept)
+                rows = rows[~single]
+            parts.append(self._part(rows, kept[kept > 1]))
+        return parts[0], parts[1]
 
     def tabulated(self, limit: int = 5_000) -> "Experience":
         """The same with enumerated states, if at most `limit` differ and they recur; else itself.
@@ -129,7 +214,7 @@ class Experience:
         if self.table is not None:
             return self
         flat = self.observations.reshape(len(self.observations), -1)
-        if len(np.unique(flat[: 4 * limit], axis=0)) > limit:
+        if self.on_disk or len(np.unique(flat[: 4 * limit], axis=0)) > limit:
             return self
         _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         if len(first) > min(limit, len(flat) // 2):
@@ -142,7 +227,8 @@ class Experience:
         for array in (self.observations, self.lengths, self.table):
             if array is not None:
                 digest.update(f"{array.dtype}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
+                for _, piece in pieces(array):
+                    digest.update(np.ascontiguousarray(piece).data)
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
@@ -157,141 +243,9 @@ class Experience:
         write_bytes(Path(path), buffer.getvalue())
 
 
-def load_experience(path: str | Path) -> Experience:
-    """Read an .npz file as `Experience.save` writes it; pickled content is refused, never run."""
-    path = Path(path)
-    if not path.is_file():
-        raise DatasetError(f"no data file {path}")
-    try:
-        arrays = _read_arrays(path)
-    except DatasetError:
-        raise
-    except Exception as error:  # damaged bytes make numpy and zipfile raise nearly anything
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            raise DatasetError(
-                f"{path} holds pickled Python objects, which lapwing never loads; save plain numeric arrays"
-            ) from error
-        raise DatasetError(f"{path} is damaged or not an .npz file ({error})") from error
-    digest = arrays.pop("sha256", None)
-    try:
-        experience = Experience(**arrays)
-    except DatasetError as error:
-        raise DatasetError(f"{path}: {error}") from error
-    if digest is not None and digest.tobytes().hex() != experience.sha256():
-        raise DatasetError(
-            f"{path} is damaged: its content does not match its SHA-256 "
-            "(if you changed it on purpose, leave the array sha256 out)"
-        )
-    return experience
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with path.open("rb") as stream:
-        file = np.load(stream, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise DatasetError(f"{path} is a single array, not an .npz file; save it with numpy.savez")
-        missing = {"observations", "lengths"} - set(file.files)
-        if missing:
-            raise DatasetError(
-                f"{path} has no array {sorted(missing)[0]!r}; it holds {', '.join(file.files)}"
-            )
-        known = ("observations", "lengths", "table", "sha256")
-        return {name: file[name] for name in known if name in file.files}
-
-
-def collect_walks(
-    world: GridWorld,
-    observation: Observation,
-    transitions: int,
-    *,
-    episode_length: int = 50,
-    policy: np.ndarray | None = None,
-    key: PRNGKeyArray,
-) -> Experience:
-    """Walk through a gridworld's tables: episodes from uniform starts, the last one perhaps shorter.
-
-    Args:
-        world: the finite MDP.
-        observation: what the representation will see.
-        transitions: how many moves in all.
-        episode_length: moves in an episode.
-        policy: probabilities of the actions in each state; None is uniform.
-        key: a typed random key.
-    """
-    _check_transitions(transitions)
-    episode_length = min(episode_length, transitions)
-    episodes = -(-transitions // episode_length)
-    walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
-    states = walk(
-        jnp.asarray(world.next_state),
-        None if policy is None else jnp.asarray(policy),
-        episodes=episodes,
-        length=episode_length,
-        key=key,
-    )
-    lengths = np.full(episodes, episode_length + 1)
-    surplus = episodes * episode_length - transitions
-    lengths[-1] -= surplus
-    kept = np.asarray(states).reshape(-1)[: lengths.sum()]
-    return Experience(kept, lengths, world.observations(observation))
-
-
-def collect(
-    env: gymnasium.Env,
-    transitions: int,
-    *,
-    policy: Policy | None = None,
-    seed: int = 0,
-    on_progress: Progress | None = None,
-) -> Experience:
-    """Step a Gymnasium environment until `transitions` have been seen.
-
-    Args:
-        env: any environment whose observations are vectors, images or discrete.
-        transitions: how many steps in all.
-        policy: maps an observation to an action; None draws from the action space.
-        seed: for the environment and its action space.
-        on_progress: called now and then with (done, all).
-    """
-    _check_transitions(transitions)
-    space = env.observation_space
-    if not isinstance(space, gymnasium.spaces.Box | gymnasium.spaces.Discrete):
-        raise DatasetError(
-            f"observations of type {type(space).__name__} cannot be embedded; "
-            "wrap the environment so that it gives a Box or Discrete observation"
-        )
-    env.action_space.seed(seed)
-    seen: list[Any] = []
-    lengths: list[int] = []
-    observation, _ = env.reset(seed=seed)
-    # Copies, for an environment may write its next observation over the last one.
-    seen.append(np.array(observation))
-    begin = 0
-    for step in range(1, transitions + 1):
-        action = env.action_space.sample() if policy is None else policy(observation)
-        observation, _, terminated, truncated, _ = env.step(action)
-        seen.append(np.array(observation))
-        if terminated or truncated or step == transitions:
-            lengths.append(len(seen) - begin)
-            begin = len(seen)
-            if step < transitions:
-                observation, _ = env.reset()
-                seen.append(np.array(observation))
-        if on_progress and step % 1_000 == 0:
-            on_progress(step, transitions)
-    observations = np.array(seen)
-    if isinstance(space, gymnasium.spaces.Discrete):
-        ids = (observations - space.start).astype(np.int32)
-        return Experience(ids, np.array(lengths), np.arange(space.n, dtype=np.int32))
-    return Experience(observations, np.array(lengths))
-
-
-def _check_transitions(transitions: int) -> None:
-    if transitions < 1:
-        raise DatasetError(f"transitions must be at least 1, not {transitions}")
-
-
 def _as_array(name: str, values) -> np.ndarray:
+    if isinstance(values, np.memmap):
+        return values
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -352,7 +306,7 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
 def _learnable(name: str, array: np.ndarray) -> np.ndarray:
     """Images of whole numbers are bytes; other numbers become float32."""
     if array.ndim == 4 and np.issubdtype(array.dtype, np.integer):
-        if array.size and not 0 <= array.min() <= array.max() <= 255:
+        if array.dtype != np.uint8 and array.size and not 0 <= array.min() <= array.max() <= 255:
             raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
         return array.astype(np.uint8, copy=False)
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
@@ -361,18 +315,47 @@ def _learnable(name: str, array: np.ndarray) -> np.ndarray:
         return array.astype(np.float32, copy=False)
 
 
-def _check_finite(name: str, experience: Experience) -> None:
+def pieces(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """An array in pieces of bounded size, each with where it begins; pages of a mapped one are let go."""
+    rows = max(1, BYTES_AT_ONCE // max(1, array[:1].nbytes))
+    for begin in range(0, len(array), rows):
+        yield begin, array[begin : begin + rows]
+        forget_pages(array)
+
+
+def forget_pages(array: np.ndarray) -> None:
+    """Let go of what was read of a mapped file, which would else count as this process's memory."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None:
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def lengths_of(ends: np.ndarray) -> np.ndarray:
+    """How many observations each episode has, from which of them are its last."""
+    last = np.append(np.flatnonzero(ends), len(ends) - 1)
+    return np.diff(np.unique(last), prepend=-1)
+
+
+def _check_finite(experience: Experience, on_piece: OnPiece | None) -> None:
+    named = "observations" if experience.table is None else "table"
     array = experience.observations if experience.table is None else experience.table
-    if not np.issubdtype(array.dtype, np.floating) or np.isfinite(array).all():
-        return
-    bad = int(np.argmin(np.isfinite(array).reshape(len(array), -1).all(axis=1)))
+    if on_piece is not None and experience.table is not None:
+        for _, piece in pieces(experience.observations):
+            on_piece(piece)
+    for begin, piece in pieces(array):
+        if on_piece is not None and experience.table is None:
+            on_piece(piece)
+        if np.issubdtype(piece.dtype, np.floating) and not np.isfinite(piece).all():
+            bad = begin + int(np.argmin(np.isfinite(piece).reshape(len(piece), -1).all(axis=1)))
+            raise DatasetError(_not_finite(experience, named, bad))
+
+
+def _not_finite(experience: Experience, named: str, bad: int) -> str:
     if experience.table is not None:
-        raise DatasetError(f"{name} holds NaN or infinity at state {bad}; mend or drop it")
-    episode = int(np.searchsorted(np.cumsum(experience.lengths), bad, side="right"))
+        return f"{named} holds NaN or infinity at state {bad}; mend or drop it"
+    episode = int(np.searchsorted(experience.ends, bad))
     step = bad - int(experience.lengths[:episode].sum())
-    raise DatasetError(
-        f"{name} hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
-    )
+    return f"{named} hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
 
 
 def _smallest_integers(array: np.ndarray) -> np.ndarray:

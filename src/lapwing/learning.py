@@ -19,12 +19,11 @@ import optax
 
 from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.errors import NonFiniteError
-from lapwing.estimators import make_loss
+from lapwing.estimators import CHUNKS, DiskLoss, make_loss
 from lapwing.settings import ResolvedSettings
 from lapwing.targets import Target
 from lapwing.timing import stopwatch
 
-CHUNKS = 100
 OnChunk = Callable[[int, int, dict[str, float]], None]
 
 
@@ -181,9 +180,16 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
     compiled = jax.jit(run).lower(data, arrays, jnp.int32(0), jnp.int32(0)).compile()
 
     def run_chunk(state: TrainState, begin: int, end: int):
-        arrays = eqx.filter(state, eqx.is_array)
-        arrays, sums, bad_step = compiled(data, arrays, jnp.int32(begin), jnp.int32(end))
-        return eqx.combine(arrays, static), sums, bad_step
+        arrays, totals, bad_step = eqx.filter(state, eqx.is_array), None, -1
+        most = loss.most_steps if isinstance(loss, DiskLoss) else end - begin
+        for first in range(begin, end, most):
+            last = min(first + most, end)
+            data = eqx.filter(loss.at(first, last), eqx.is_array)
+            arrays, sums, bad_step = compiled(data, arrays, jnp.int32(first), jnp.int32(last))
+            totals = sums if totals is None else jax.tree.map(jnp.add, totals, sums)
+            if bad_step >= 0:
+                break
+        return eqx.combine(arrays, static), totals, bad_step
 
     return run_chunk
 

@@ -14,8 +14,11 @@ from lapwing.control import ControlOutcome
 from lapwing.envs.arena import Arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.envs.top_view import TopView
+from lapwing.evaluation import rank_correlation
+from lapwing.inspecting import Inspection
 from lapwing.representation import Representation
 from lapwing.runs import RunFolder
+from lapwing.targets import Target
 from lapwing.training import AgentOutcome
 from lapwing.workflow import Outcome
 
@@ -26,6 +29,8 @@ ABOUT_AUDIT = (
     "contrast: how clearly the best move stands out. best: the return of the policy that is optimal for the "
     "reward."
 )
+SOME_STATES = 4_000
+"""So many states of data are drawn."""
 FILM_FRAMES = 60
 """About so many pictures of an agent at work."""
 _ROWS = (
@@ -56,6 +61,7 @@ def summary_table(outcome: Outcome) -> Table:
     for name, label, note in _ROWS:
         if result.get(name) is not None:
             table.add_row(label, f"{result[name]:.4g}", note)
+    _add_held_out(table, result.get("held_out"))
     truly = "true steps" if outcome.target.arena is None else "the way to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
         table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
@@ -63,6 +69,22 @@ def summary_table(outcome: Outcome) -> Table:
     eigenvalues = ", ".join(f"{value:.4f}" for value in result["eigenvalues"][:8])
     table.add_row("eigenvalues", "", eigenvalues + (", …" if len(result["eigenvalues"]) > 8 else ""))
     return table
+
+
+def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
+    """What episodes say that were not learned from."""
+    if measured is None:
+        return
+    trusted, dim = measured["trusted"], len(measured["agreement"])
+    about = f"of {dim}: those that come out again on {measured['transitions']:,} held-out transitions"
+    table.add_row("trusted", str(trusted), about)
+    error = measured["orthonormality_error"]
+    table.add_row("orthonormality", f"{error:.4g}", "on held-out episodes: how far from it")
+    spread = ", ".join(
+        f"{value:.4f} ± {about:.4f}"
+        for value, about in list(zip(measured["eigenvalues"], measured["spread"], strict=False))[1:5]
+    )
+    table.add_row("held-out λ", "", spread + (", …" if dim > 5 else ""))
 
 
 def _chosen(settings: dict[str, Any]) -> str:
@@ -93,9 +115,7 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
     if target.arena is not None:
         return figures | _arena_figures(representation, result, target.arena)
     if world is None:
-        observations = target.some_observations(2_000, 0)
-        functions = representation.eigenfunctions(observations)
-        return figures | {"embedding": plots.draw_scatter(functions, representation.eigenvalues)}
+        return figures | _data_figures(representation, target)
     functions = representation.eigenfunctions(target.states)
     goal = world.goal_state if world.goal_state is not None else 0
     distances = {"steps": world.steps_to(goal)}
@@ -106,6 +126,38 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
         "eigenfunctions": plots.draw_eigenfunctions(world, functions, representation.eigenvalues),
         "distances": plots.draw_distances(world, distances, goal),
     }
+
+
+def _data_figures(representation: Representation, target: Target) -> dict[str, Figure]:
+    """States in the plane of eigenfunctions, and eigenfunctions over the two features that tell most."""
+    reference = target.reference_states() if target.plane else None
+    observations = target.some_observations(SOME_STATES, 0) if reference is None else reference
+    functions, eigenvalues = representation.eigenfunctions(observations), representation.eigenvalues
+    figures = {"embedding": plots.draw_scatter(functions[:SOME_STATES], eigenvalues)}
+    if len(representation.spec.shape) == 1 and representation.spec.shape[0] > 1:
+        features = telling_features(observations, functions)
+        names = f"feature {features[0]}", f"feature {features[1]}"
+        downwards = target.plane is not None  # its positions are (row, column)
+        figures["eigenfunctions"] = plots.draw_over_features(
+            observations[:, list(features)], names, functions, eigenvalues, rows_and_columns=downwards
+        )
+    return figures
+
+
+def telling_features(observations: np.ndarray, functions: np.ndarray) -> tuple[int, int]:
+    """The two features that go most with the first eigenfunctions, by rank correlation.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(500, 3))
+        >>> telling_features(x, np.stack([np.ones(500), x[:, 2], np.tanh(x[:, 0])], axis=1))
+        (0, 2)
+    """
+    if observations.shape[1] == 2:
+        return 0, 1
+    shown = functions[:, 1:5].T
+    told = [max(abs(rank_correlation(feature, function)) for function in shown) for feature in observations.T]
+    first, second = sorted(np.argsort(told)[-2:].tolist())
+    return first, second
 
 
 def _arena_figures(representation: Representation, result: dict[str, Any], arena: Arena) -> dict[str, Figure]:
@@ -247,6 +299,45 @@ def draw_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     """A map of each reward, the quickest to learn from first."""
     figure = plots.draw_audits(comparison.task, ranking(comparison.audits))
     return _saved({"audit": figure}, folder)
+
+
+def inspection_table(found: Inspection) -> Table:
+    """What is in a data set, and what lapwing would do with it."""
+    table = Table(title=found.name, box=None, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, kind in found.arrays.items():
+        table.add_row(name, kind)
+    for name, value in found.facts.items():
+        table.add_row(*_FACTS.get(name, _plain_fact)(name, value))
+    plan = found.plan
+    if plan:
+        kind = "continuous states" if plan["states"] is None else f"{plan['states']:,} states, enumerated"
+        table.add_row("lapwing sees", kind + (", read from disk as needed" if plan["on_disk"] else ""))
+        table.add_row(
+            "would learn",
+            f"{plan['dim']} eigenfunctions by {plan['estimator']}, {plan['encoder']} encoder, "
+            f"lam={plan['lam']:g}, at which {plan['surviving_share']:.0%} of the pairs end in their episode",
+        )
+        if plan["held_out"]:
+            table.add_row("would hold out", f"{plan['held_out']:.0%} of the episodes, to measure on")
+    for remark in found.remarks:
+        table.add_row("warning", remark)
+    return table
+
+
+def _plain_fact(name: str, value: Any) -> tuple[str, str]:
+    return name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)
+
+
+_FACTS: dict[str, Any] = {
+    "shape": lambda _, value: ("one observation", str(tuple(value)) if value else "a number"),
+    "lengths": lambda _, value: ("lengths", f"{value[0]:,} to {value[2]:,}, median {value[1]:,.0f}"),
+    "not_finite": lambda _, value: ("NaN or infinity", f"in {value:,} observations" if value else "none"),
+    "first_not_finite": lambda _, value: ("  first at", f"episode {value[0]}, step {value[1]}"),
+    "ranges": lambda _, value: ("ranges", "  ".join(f"[{low:.3g}, {high:.3g}]" for low, high in value)),
+    "distinct": lambda _, value: ("distinct", f"{value:.1%} of the observations"),
+}
 
 
 def _lookahead(audit: Audit) -> str:

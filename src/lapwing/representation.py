@@ -82,14 +82,18 @@ class Representation:
         check_filter(filter, t)
         if filter == "soft":
             return self.phi(observations)
-        if (filter, t) not in self._weights:
-            self._weights[filter, t] = self._filter_weights(filter, t)
-        weights = self._weights[filter, t]
+        weights = self.filter_weights(filter, t)
         return self._answer(observations, lambda phi, xp: self._combine(phi, xp)[..., 1:] * weights)
 
     def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None) -> Any:
         """Distance between observations `a` and `b`, one against one, one against many, or row by row."""
         return vector_norm(self.embed(a, filter, t=t) - self.embed(b, filter, t=t))
+
+    def filter_weights(self, filter: Filter, t: float | None = None) -> np.ndarray:
+        """What `embed` multiplies the eigenfunctions after the constant with; `soft` has no such weights."""
+        if (filter, t) not in self._weights:
+            self._weights[filter, t] = self._filter_weights(filter, t)
+        return self._weights[filter, t]
 
     def sha256(self) -> str:
         """A digest of all that the representation computes with."""
@@ -141,12 +145,7 @@ class Representation:
     def _answer(self, observations, finish):
         xp: Any = jnp if isinstance(observations, jax.Array) else np
         array = xp.asarray(observations)
-        single = array.shape == self.spec.shape
-        if not single and array.shape[1:] != self.spec.shape:
-            raise ConfigError(
-                f"observations have shape {array.shape}; this representation takes {self.spec.shape} "
-                f"or a batch (n, {', '.join(map(str, self.spec.shape))})".replace("(n, )", "(n,)")
-            )
+        single = is_single(array.shape, self.spec.shape)
         batch = array[None] if single else array
         if xp is jnp:
             phi = _embed_jax(self.encoder, batch)
@@ -155,6 +154,16 @@ class Representation:
             phi = embed_batch(self.encoder, checked)
         result = finish(phi, xp)
         return result[0] if single else result
+
+
+def is_single(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether an array of shape `found` is one observation; what is neither that nor a batch is refused."""
+    if found != shape and found[1:] != shape:
+        raise ConfigError(
+            f"observations have shape {found}; this representation takes {shape} "
+            f"or a batch (n, {', '.join(map(str, shape))})".replace("(n, )", "(n,)")
+        )
+    return found == shape
 
 
 def checked_batch(batch: np.ndarray, shape: tuple[int, ...], n_states: int | None) -> np.ndarray:

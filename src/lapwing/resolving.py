@@ -54,6 +54,7 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
         "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
         "beta": settings.beta or (dim / 20 if paper else 1.0),
         "lam": settings.lam or 0.0,
+        "held_out": target.held_out,
     }
     resolved = ResolvedSettings(**(vars(settings) | chosen))
     encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
@@ -132,7 +133,7 @@ def _lam(eigenvalue: float, settings: ResolvedSettings, target: Target) -> float
     """
     lam = 1 - eigenvalue
     if settings.estimator != "exact" and target.experience is not None:
-        lam = min(lam, 1 - 2 / max(2.0, float(np.mean(target.experience.lengths)) - 1))
+        lam = min(lam, 1 - 2 / max(2.0, float(np.mean(target.learned_from.lengths)) - 1))
     return float(round(min(max(lam, 0.0), LARGEST_LAM), 4))
 
 
@@ -155,7 +156,7 @@ def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.nda
 def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
     dim, lam = settings.dim, max(settings.lam, settings.lam_final or 0.0)
     if target.experience is not None and settings.estimator != "exact":
-        share = surviving_share(target.experience, lam)
+        share = surviving_share(target.learned_from, lam)
         if settings.past_end == "discard" and share < 0.2:
             _say(
                 f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, for episodes have "

@@ -41,11 +41,13 @@ class Step(NamedTuple):
     """Whether the episode ended for good at s'; a time limit is no such end."""
     gamma: float = np.nan
     """γ of the agent, which `potential` must know."""
+    own: Any = None
+    """The environment's own reward, where it takes the place of `sparse`."""
 
 
 def sparse(step: Step) -> Any:
-    """Sparse: r = -1[‖h(s') - z_g‖ > ε]."""
-    return step.there.reached - 1.0
+    """Sparse: r = -1[‖h(s') - z_g‖ > ε], or the environment's own reward in its place."""
+    return step.there.reached - 1.0 if step.own is None else step.own
 
 
 def l2(step: Step) -> Any:
@@ -96,6 +98,13 @@ def check_form(form: str, *, has_representation: bool, gamma: float | None) -> N
         raise ConfigError("reward 'potential' needs gamma, the discount of its agent; give gamma=0.98 or so")
     if gamma is not None and not 0 < gamma <= 1:
         raise ConfigError(f"gamma must be above 0 and at most 1, not {gamma!r}")
+
+
+def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
+    """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
+    if filter is not None:
+        return filter
+    return "commute" if representation.rotated and representation.dim > 1 else "soft"
 
 
 def same_state(state: Any) -> Any:
@@ -181,7 +190,7 @@ class GoalReward:
                 f"h(s) has shape {z.shape}, and the goal z {wanted.shape}; give Goal an h that maps "
                 "observations to goal vectors"
             )
-        raw = vector_norm(z - wanted)
+        raw = vector_norm(1.0 * z - wanted)  # bytes would wrap around
         latent: Any = raw * np.nan
         if self.representation is not None and self.form in SHAPED_BY_PHI:
             whole = self.goal.state is not None

@@ -37,9 +37,10 @@ def moments_of_experience(
     experience: Experience, embed: Embed, *, most: int = 1_000_000, batch: int = 8_192
 ) -> tuple[np.ndarray, np.ndarray]:
     """(A, B) over the one-step pairs of an experience, or over `most` of them."""
-    places = np.flatnonzero(experience.horizons > 0)
-    if len(places) > most:  # at random, for any even spacing may keep step with the episodes
-        places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
+    numbers = np.arange(min(experience.n_transitions, most))
+    if experience.n_transitions > most:  # at random, for any even spacing may keep step with the episodes
+        numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
+    places = experience.transitions(numbers)
     drawing, second = 0.0, 0.0
     for begin in range(0, len(places), batch):
         here = places[begin : begin + batch]

@@ -88,6 +88,29 @@ def sample_pairs(
     return place, place + jnp.clip(tau, 1, horizon)
 
 
+def draw_pairs(
+    experience: Experience, lam: float, batch: int, past_end: PastEnd, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """`sample_pairs` in NumPy, which keeps nothing for each place: for data on disk, or that grows.
+
+    A pair that runs past its episode's end is thrown away and another one drawn, as the paper says.
+    """
+    found: list[np.ndarray] = []
+    missing = batch
+    share = max(surviving_share(experience, lam), 1e-3) if past_end == "discard" else 1.0
+    while missing > 0:
+        places = experience.transitions(rng.integers(experience.n_transitions, size=int(missing / share) + 8))
+        steps = rng.geometric(1 - lam, size=len(places))
+        ends = experience.ends[np.searchsorted(experience.ends, places)]
+        if past_end == "truncate":
+            steps = np.minimum(steps, ends - places)
+        inside = places + steps <= ends
+        found.append(np.stack([places[inside], (places + steps)[inside]]))
+        missing -= int(inside.sum())
+    pairs = np.concatenate(found, axis=1)[:, :batch]
+    return pairs[0], pairs[1]
+
+
 def _log(lam):
     """Of λ; of a plain number in double precision, for near 1 float32 has few digits left of it."""
     if isinstance(lam, int | float):
@@ -102,5 +125,9 @@ def sample_states(n_places: int, batch: int, *, key: PRNGKeyArray) -> Int[Array,
 
 def surviving_share(experience: Experience, lam: float) -> float:
     """The share of pairs that the discard rule keeps, out of all draws (t, τ) with t < T."""
-    followed = experience.horizons[experience.horizons > 0]
-    return float(np.mean(-np.expm1(followed * np.log(lam)))) if lam > 0 else 1.0
+    if lam == 0:
+        return 1.0
+    steps = experience.lengths - 1
+    # Of an episode of T steps, Σ_{m=1}^T (1 - λ^m) = T - λ (1 - λ^T) / (1 - λ).
+    kept = steps + lam * np.expm1(steps * np.log(lam)) / (1 - lam)
+    return float(kept.sum() / steps.sum())

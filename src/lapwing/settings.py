@@ -38,6 +38,12 @@ class LearnSettings(SavedSettings):
     """How many random steps to collect, where the target is an environment."""
     episode_length: int = 50
     """Steps in an episode of a maze."""
+    observation_key: str | None = None
+    """Which part of Dict observations φ sees, of an environment or a Minari data set."""
+    num_envs: Annotated[int | None, chosen_by_lapwing("16 if an environment has a vector form, else 1")] = (
+        None
+    )
+    """How many copies of an environment are stepped at once."""
     stay: bool = False
     """Give mazes a fifth action that does nothing."""
     true_chain: bool = False
@@ -87,6 +93,11 @@ class LearnSettings(SavedSettings):
     """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
     oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
     """Dimensions learned beyond dim, and dropped by the rotation."""
+    held_out: Annotated[
+        float | None, chosen_by_lapwing("0.1 for continuous states in the preset default, else 0")
+    ] = None
+    """The share of episodes of continuous states that is kept apart: eigenfunctions are told apart and
+    measured on it."""
     rotate: bool = True
     """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
     seed: int = 0
@@ -103,6 +114,8 @@ class LearnSettings(SavedSettings):
             check_field(self, name, whole=True, least=1, below=2**31)
         check_field(self, "batch", whole=True, least=2)
         check_field(self, "oversample", whole=True, least=0)
+        check_field(self, "num_envs", whole=True, least=1)
+        check_field(self, "held_out", least=0, most=0.5)
         check_field(self, "seed", whole=True, least=0, below=2**32)
         for name in ("lam", "lam_final"):
             check_field(self, name, least=0, below=1)
@@ -132,6 +145,7 @@ class ResolvedSettings(LearnSettings):
     encoder: EncoderName = "fourier"
     standardise: bool = True
     oversample: int = 0
+    held_out: float = 0.0
 
 
 _PAPER = LearnSettings(

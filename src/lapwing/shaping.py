@@ -13,8 +13,8 @@ from lapwing.learning import Trained, encoder_spec, untrained_encoder
 from lapwing.online import PhiLearner
 from lapwing.representation import Representation
 from lapwing.resolving import resolve
-from lapwing.rewards import SHAPED_BY_PHI, ToGoal
-from lapwing.settings import Filter, LearnSettings
+from lapwing.rewards import SHAPED_BY_PHI, ToGoal, chosen_filter
+from lapwing.settings import LearnSettings
 from lapwing.targets import open_target
 from lapwing.tasks import GridTask, default_scale, embedded_states
 from lapwing.workflow import represent
@@ -40,13 +40,6 @@ def shaped_task(task: GridTask, settings: AgentSettings, representation: Represe
     to = task.distances(embedded, scale)
     rewards = task.rewards(form, to, settings.gamma)
     return ShapedTask(task, to, rewards, audit(task, form, to, gamma=settings.gamma))
-
-
-def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
-    """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
-    if filter is not None:
-        return filter
-    return "commute" if representation.rotated and representation.dim > 1 else "soft"
 
 
 def steps_to_optimum(evaluated_at: np.ndarray, returns: np.ndarray, optimum: float) -> int | None:

@@ -33,7 +33,7 @@ def is_scarce(target: Target) -> bool:
 def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk | None = None) -> int:
     """The step after which what three of four episodes teach serves every fourth one best."""
     assert target.experience is not None
-    rest, held_out = target.held_out(min(FOLDS, target.experience.n_episodes))
+    rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
     watch = _Watch(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
     with suppress(_GoneByError):
         train(rest, settings, checkpoints=watch, on_chunk=on_chunk)

@@ -1,6 +1,7 @@
-"""What can be learned from: mazes by name or file, data files, Gymnasium environments, or arrays."""
+"""A target: experience to learn from, and the truth to compare with where there is one."""
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,33 +10,28 @@ from typing import Any
 import gymnasium
 import jax
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, true_chain
-from lapwing.envs.arena import Arena, open_arena, parse_arena
+from lapwing.collecting import Policy, Progress, collect, collect_walks, experience_of
+from lapwing.data_files import load_experience
+from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.plane import Plane, random_walks
 from lapwing.envs.simulator import Simulator, random_episodes
-from lapwing.errors import ConfigError, DatasetError, nearest
-from lapwing.experience import Experience, Progress, collect, collect_walks, load_experience
-from lapwing.mazes import BUILT_IN, Maze, arena_names, is_arena, parse_maze, read_maze
+from lapwing.errors import ConfigError, DatasetError
+from lapwing.experience import Experience
+from lapwing.mazes import Maze
+from lapwing.minari_data import MinariData, open_minari
 from lapwing.settings import PRESETS, LearnSettings
-from lapwing.storage import file_sha256
+from lapwing.sources import DataFile, Env, GymEnv, MinariSet, Source, env_name, make_envs, read_source
+from lapwing.spaces import view_of
 
-
-@dataclass(frozen=True)
-class DataFile:
-    """An .npz file of experience."""
-
-    path: Path
-
-
-@dataclass(frozen=True)
-class GymEnv:
-    """A Gymnasium environment by its id."""
-
-    env_id: str
-
-
-Source = Maze | Arena | DataFile | GymEnv | Experience
+FINE_CHAIN = "finely discretised chain"
+HELD_OUT = 0.1
+"""The share of episodes that continuous states are measured on and not learned from."""
+FINENESS = 6
+"""Into how many parts a cell of a plane is divided each way, for the chain that counts as the truth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +47,12 @@ class Target:
     """The data file that the experience was read from."""
     arena: Arena | None = None
     """The arena that a body moved through."""
+    plane: Plane | None = None
+    """The plane that a point moved through."""
+    held_out: float = 0.0
+    """The share of the experience that is kept apart to measure on."""
+    transition: Any = None
+    """P(v|u) over `states`, where there is neither experience nor a maze but the chain itself is given."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
@@ -66,10 +68,28 @@ class Target:
         assert self.experience is not None
         return self.experience.observation_shape
 
+    @cached_property
+    def _split(self) -> tuple[Experience, Experience]:
+        assert self.experience is not None
+        return self.experience.split(self.held_out)
+
+    @property
+    def learned_from(self) -> Experience:
+        """The experience without what is kept apart."""
+        assert self.experience is not None
+        return self._split[0] if self.held_out else self.experience
+
+    @property
+    def kept_apart(self) -> Experience:
+        """The episodes that are not learned from."""
+        return self._split[1]
+
     def chain(self, lam: float = 0.0) -> Chain:
         """The chain that is learned from: the counts of the experience, or the true one."""
         if self.experience is not None:
             return empirical_chain(self.experience, lam)
+        if self.transition is not None:
+            return true_chain(self.transition, lam)
         assert self.world is not None
         return true_chain(self.world.transition_matrix(), lam)
 
@@ -85,7 +105,7 @@ class Target:
             self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
         return self._eigenpairs[dim]
 
-    def held_out(self, folds: int) -> tuple["Target", Experience]:
+    def folded(self, folds: int) -> tuple["Target", Experience]:
         """The same without every `folds`-th episode, and those episodes."""
         assert self.experience is not None
         episode = np.arange(self.experience.n_episodes)
@@ -96,7 +116,17 @@ class Target:
 
     def truth(self) -> Chain | None:
         """The true one-step chain under the uniformly random policy, where there is a maze."""
+        if self.plane is not None:
+            transition = self.plane.transition_matrix(FINENESS)
+            uniform = np.full(transition.shape[0], 1 / transition.shape[0])  # for it is symmetric
+            return dataclasses.replace(true_chain(transition, rho=uniform), name=FINE_CHAIN)
         return None if self.world is None else true_chain(self.world.transition_matrix())
+
+    def reference_states(self) -> np.ndarray | None:
+        """The states of `truth()`, or those of the data, as φ sees them; None where none can be listed."""
+        if self.plane is not None:
+            return self.plane.points(FINENESS).astype(np.float32)
+        return self.states
 
     def typical_observations(self, seed: int) -> np.ndarray:
         """Every state once, or ten thousand observations where states are not enumerated."""
@@ -105,8 +135,8 @@ class Target:
     def some_steps(self, count: int, seed: int) -> np.ndarray:
         """`count` differences s' - s between successive observations."""
         assert self.experience is not None
-        followed = np.flatnonzero(self.experience.horizons > 0)
-        places = np.random.default_rng(seed).choice(followed, count)
+        numbers = np.random.default_rng(seed).integers(self.experience.n_transitions, size=count)
+        places = self.experience.transitions(numbers)
         return self.experience.observe(places + 1) - self.experience.observe(places)
 
     def some_observations(self, count: int, seed: int) -> np.ndarray:
@@ -119,135 +149,108 @@ class Target:
         return self.states[np.sort(generator.choice(len(self.states), count, p=self.one_step.rho))]
 
 
-def read_source(source: str | Path | Source) -> Source:
-    """What a name means: a maze, a data file or `gym:ENV_ID`; an unknown one is refused with the nearest."""
-    if isinstance(source, Source):
-        return source
-    if not isinstance(source, str | Path):
-        raise ConfigError(
-            f"a target must be a name, a path or an Experience, not {type(source).__name__}; "
-            "make arrays an Experience with lapwing.Experience.from_episodes([...])"
-        )
-    text, path = str(source), Path(source)
-    if text.startswith("gym:"):
-        return GymEnv(text.removeprefix("gym:"))
-    if text in BUILT_IN:
-        return read_maze(text)
-    if is_arena(text):
-        return open_arena(text)
-    if _is_file(path):
-        return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
-    if _is_file(path / "config.json"):
-        raise ConfigError(
-            f"{text} is a run folder; lapwing evaluate {text} measures it, "
-            f"lapwing learn TARGET --out {text} --resume goes on with it"
-        )
-    if path.suffix == ".npz":
-        raise ConfigError(f"no data file {path}; check the path")
-    if text.startswith("minari:"):
-        raise ConfigError(
-            f"target {text!r}: Minari data sets are not read yet; save the observations as .npz"
-        )
-    raise ConfigError(
-        f"unknown target {text!r}: it is neither a maze nor a file; "
-        f"{nearest(text, (*BUILT_IN, *arena_names()))} "
-        "(or give the path of a maze .txt or a data .npz, or gym:ENV_ID)"
-    )
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # no file can have such a name
-        return False
-
-
-def describe(source: Source) -> dict[str, Any]:
-    """A source as config.json names it, in full: a maze by its text, data by its SHA-256."""
-    if isinstance(source, Maze):
-        return {"kind": "maze", "name": source.name, "text": source.text}
-    if isinstance(source, Arena):
-        return {"kind": "arena"} | source.description()
-    if isinstance(source, GymEnv):
-        return {"kind": "gym", "env_id": source.env_id}
-    if isinstance(source, DataFile):
-        path = source.path.resolve()
-        return {"kind": "data", "path": str(path), "sha256": file_sha256(path)}
-    return {"kind": "experience", "sha256": source.sha256()}
-
-
-def recall(description: dict[str, Any], collected: Path) -> Source:
-    """The source that `describe` described; `collected` is where a run keeps experience from memory."""
-    kind = description.get("kind")
-    if kind == "maze":
-        return parse_maze(description["text"], name=description["name"])
-    if kind == "arena":
-        return parse_arena(description)
-    if kind == "gym":
-        return GymEnv(description["env_id"])
-    if kind == "experience":
-        return load_experience(collected)
-    path = Path(description["path"])
-    if not path.is_file() or file_sha256(path) != description["sha256"]:
-        raise DatasetError(
-            f"{path} is no longer the file that was learned from; put it back to evaluate the run"
-        )
-    return DataFile(path)
-
-
 def open_target(
-    source: str | Path | Source,
+    source: str | Path | Source | Iterable[Any],
     settings: LearnSettings,
     *,
+    policy: Policy | None = None,
     collected: Path | None = None,
     on_progress: Progress | None = None,
 ) -> Target:
     """Read or collect what `source` names.
 
     Args:
-        source: a maze's name or file, an arena's name, an .npz file, `gym:ENV_ID`, a `Maze` or an
-            `Experience`.
+        source: a maze's name or file, an arena's or a plane's name, an .npz file, `gym:ENV_ID`,
+            `minari:NAME`, an environment, episodes, a `Maze` or an `Experience`.
         settings: what to observe and how much to collect.
+        policy: what acts in an environment; None is random.
         collected: where an earlier start of the same run may have put what it collected.
         on_progress: called with (done, all) while an environment is stepped.
     """
     source = read_source(source)
     if settings.true_chain and not isinstance(source, Maze):
         raise ConfigError("true_chain needs a maze, and this target is none; leave --true-chain out")
-    _refuse_what_does_not_apply(source, settings)
+    _refuse_what_does_not_apply(source, settings, policy)
     again = load_experience(collected) if collected and collected.is_file() else None
     if isinstance(source, Maze):
         return _target_of_world(GridWorld(source, settings.stay), settings, again)
     if isinstance(source, Arena):
         experience = again or _experience_of_arena(source, settings, on_progress)
-        return Target(source.name, experience, arena=source)
+        return _with_held_out(Target(source.name, experience, arena=source), settings)
+    if isinstance(source, Plane):
+        experience = again or _experience_of_plane(source, settings, on_progress)
+        return _with_held_out(Target(source.name, experience, plane=source), settings)
     if isinstance(source, Experience):
-        return _target_of_data("experience", source)
+        return _target_of_data("experience", source, settings)
     if isinstance(source, DataFile):
-        return _target_of_data(source.path.stem, load_experience(source.path), source.path)
-    experience = again or _experience_of_env(source.env_id, settings, on_progress)
-    return _target_of_data(source.env_id, experience)
+        return _target_of_data(source.path.stem, load_experience(source.path), settings, source.path)
+    if isinstance(source, MinariSet):
+        data = open_minari(source.name)
+        return _target_of_data(source.name, _experience_of_minari(data, settings), settings, data.path)
+    name = source.env_id if isinstance(source, GymEnv) else env_name(source)
+    experience = again or _experience_of_env(source, settings, policy, on_progress)
+    return _target_of_data(name, experience, settings)
 
 
-def _refuse_what_does_not_apply(source: Source, settings: LearnSettings) -> None:
+_PLACES = {
+    "transitions": (Maze, Arena, Plane, GymEnv, gymnasium.Env, VectorEnv),
+    "episode_length": (Maze, Plane),
+    "stay": (Maze,),
+    "observation": (Maze, Arena),
+    "num_envs": (GymEnv,),
+    "observation_key": (GymEnv, MinariSet, gymnasium.Env, VectorEnv),
+}
+"""Which targets a setting goes with."""
+_KINDS = {
+    Maze: "mazes",
+    Arena: "arenas",
+    Plane: "planes",
+    GymEnv: "environments by name",
+    MinariSet: "Minari data sets",
+    gymnasium.Env: "environments",
+}
+
+
+def _refuse_what_does_not_apply(source: Source, settings: LearnSettings, policy: Policy | None) -> None:
     """An option that would do nothing is a misunderstanding."""
-    if isinstance(source, Maze):
-        return
-    names = ["episode_length", "stay"]
     if isinstance(source, Arena):
         _check_seen_in_arena(settings)
-    else:
-        names.append("observation")
-    if not isinstance(source, GymEnv | Arena):
-        names.append("transitions")
-    for name in names:
+    if policy is not None and not isinstance(source, GymEnv | Env):
+        raise ConfigError("policy goes with Gymnasium environments, and this target is none; leave it out")
+    for name, places in _PLACES.items():
         value = getattr(settings, name)
-        if value != getattr(PRESETS[settings.preset], name):
-            kind = "an environment" if isinstance(source, GymEnv | Arena) else "data"
-            fitting = "mazes and environments" if name == "transitions" else "mazes"
+        if not isinstance(source, places) and value != getattr(PRESETS[settings.preset], name):
+            fitting = ", ".join(_KINDS[place] for place in places if place in _KINDS)
             raise ConfigError(
-                f"{name}={value!r} goes with {fitting}, and this target is {kind}; leave it out"
+                f"{name}={value!r} goes with {fitting}, and this target is {_kind(source)}; leave it out"
             )
+
+
+def _kind(source: Source) -> str:
+    if isinstance(source, Maze | Arena | Plane):
+        return "an arena" if isinstance(source, Arena) else f"a {type(source).__name__.lower()}"
+    return "an environment" if isinstance(source, GymEnv | Env) else "data"
+
+
+def _with_held_out(target: Target, settings: LearnSettings) -> Target:
+    """Continuous states with a part kept apart, as the settings say or as seems best."""
+    share = settings.held_out
+    assert target.experience is not None
+    if target.states is not None:
+        if share:
+            raise ConfigError(
+                f"held_out={share:g} goes with continuous states, and these are enumerated; leave it out"
+            )
+        return target
+    if share is None:
+        share = HELD_OUT if settings.preset == "default" else 0.0
+        share *= target.experience.n_transitions >= 100
+    if share and len(target.experience.observations) < 8:
+        raise DatasetError(
+            f"held_out={share:g} needs at least 8 observations, not {len(target.experience.observations)}; "
+            "set held_out=0"
+        )
+    return dataclasses.replace(target, held_out=share, _eigenpairs={})
 
 
 def _check_seen_in_arena(settings: LearnSettings) -> None:
@@ -262,6 +265,11 @@ def _experience_of_arena(arena: Arena, settings: LearnSettings, on_progress: Pro
     states = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
     seen = states[..., :2] if settings.observation == "position" else states
     return Experience(seen.reshape(-1, seen.shape[-1]), np.full(len(seen), seen.shape[1]))
+
+
+def _experience_of_plane(plane: Plane, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+    walks = random_walks(plane, settings.transitions, settings.episode_length, settings.seed, on_progress)
+    return Experience(walks.reshape(-1, 2), np.full(len(walks), walks.shape[1]))
 
 
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
@@ -282,29 +290,34 @@ def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Expe
     return Target(world.maze.name, experience, world, states)
 
 
-def _target_of_data(name: str, experience: Experience, file: Path | None = None) -> Target:
+def _target_of_data(
+    name: str, experience: Experience, settings: LearnSettings, file: Path | None = None
+) -> Target:
     experience = experience.tabulated(DENSE_LIMIT)
-    return Target(name, experience, None, experience.table, file)
+    return _with_held_out(Target(name, experience, None, experience.table, file), settings)
 
 
-def make_env(env_id: str) -> gymnasium.Env:
-    """A Gymnasium environment by its id; an unknown one is refused with the nearest."""
-    if env_id not in gymnasium.registry:
-        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(env_id)}")
+def _experience_of_minari(data: MinariData, settings: LearnSettings) -> Experience:
+    view = view_of(data.observation_space, settings.observation_key)
+    picked = [np.asarray(view.pick(episode)) for episode in data.episodes()]
+    lengths = np.array([len(episode) for episode in picked])
+    return experience_of(view, np.concatenate(picked), lengths)
+
+
+def _experience_of_env(
+    source: GymEnv | Env, settings: LearnSettings, policy: Policy | None, on_progress: Progress | None
+) -> Experience:
+    named = isinstance(source, GymEnv)
+    env = make_envs(source.env_id, settings.num_envs) if named else source
     try:
-        return gymnasium.make(env_id)
-    except Exception as error:  # an environment's constructor may raise anything
-        raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
-
-
-def _experience_of_env(env_id: str, settings: LearnSettings, on_progress: Progress | None) -> Experience:
-    env = make_env(env_id)
-    try:
-        return collect(env, settings.transitions, seed=settings.seed, on_progress=on_progress)
+        return collect(
+            env,
+            settings.transitions,
+            policy=policy,
+            observation_key=settings.observation_key,
+            seed=settings.seed,
+            on_progress=on_progress,
+        )
     finally:
-        env.close()
-
-
-def _nearest_env(env_id: str) -> str:
-    hint = nearest(env_id, gymnasium.registry)
-    return hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
+        if named:
+            env.close()

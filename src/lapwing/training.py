@@ -23,7 +23,8 @@ from lapwing.rewards import SHAPED_BY_PHI
 from lapwing.runs import RunFolder
 from lapwing.settings import PRESETS, LearnSettings, RewardForm
 from lapwing.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
-from lapwing.targets import GymEnv, Source, describe, make_env, open_target, read_source, recall
+from lapwing.sources import GymEnv, Source, describe, make_env, read_source, recall
+from lapwing.targets import open_target
 from lapwing.tasks import GridTask, grid_task
 from lapwing.workflow import OnProgress, learn_target, load, run
 

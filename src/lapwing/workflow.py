@@ -1,8 +1,9 @@
 """From a target to a learned, evaluated and saved representation: `lapwing learn`, `lapwing.learn`."""
 
+import dataclasses
 import platform
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,10 @@ import jax
 import numpy as np
 
 from lapwing._version import __version__
+from lapwing.collecting import Policy
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.evaluation import evaluate
+from lapwing.experience import Experience
 from lapwing.learning import OnChunk, Trained, train
 from lapwing.representation import Representation, embed_batch, load_representation, mean_distance
 from lapwing.resolving import resolve
@@ -25,8 +28,9 @@ from lapwing.ritz import (
     with_fixed_signs,
 )
 from lapwing.runs import RunFolder
-from lapwing.settings import LearnSettings, ResolvedSettings
-from lapwing.targets import Source, Target, describe, open_target, read_source, recall
+from lapwing.settings import PRESETS, LearnSettings, ResolvedSettings
+from lapwing.sources import Source, describe, read_source, recall
+from lapwing.targets import Target, open_target
 from lapwing.timing import stopwatch
 
 OnProgress = Callable[[str, int, int, dict[str, float]], None]
@@ -42,8 +46,9 @@ class Outcome(NamedTuple):
 
 
 def learn(
-    target: str | Path | Source,
+    target: str | Path | Source | Iterable[Any],
     *,
+    policy: Policy | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -53,7 +58,10 @@ def learn(
     """Learn a Laplacian representation.
 
     Args:
-        target: a maze (`"FourRoom"`, a text file), an .npz file, `"gym:ENV_ID"`, or an `Experience`.
+        target: a maze (`"FourRoom"`, a text file), an .npz file or a folder of data, `"gym:ENV_ID"`,
+            `"minari:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays of observations,
+            or an `Experience`.
+        policy: what acts in a Gymnasium environment: a function from observations to actions; None is random.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.
         resume: go on with the run in `out`.
@@ -70,18 +78,25 @@ def learn(
     if out is None:
         if overwrite or resume:
             raise ConfigError("overwrite and resume go with out; name a run folder")
-        opened = _open_in(None, read_source(target), chosen, on_progress)
+        opened = _open_in(None, read_source(target), chosen, policy, on_progress)
         return learn_target(opened, chosen, on_progress=on_progress)[0]
     return run(
-        target, chosen, Path(out), overwrite=overwrite, resume=resume, on_progress=on_progress
+        target,
+        chosen,
+        Path(out),
+        policy=policy,
+        overwrite=overwrite,
+        resume=resume,
+        on_progress=on_progress,
     ).representation
 
 
 def run(
-    source: str | Path | Source,
+    source: str | Path | Source | Iterable[Any],
     settings: LearnSettings,
     out: Path,
     *,
+    policy: Policy | None = None,
     overwrite: bool = False,
     resume: bool = False,
     on_progress: OnProgress | None = None,
@@ -89,9 +104,9 @@ def run(
     """Learn into a run folder, or go on with what an interrupted run left there."""
     folder = RunFolder(out)
     source = read_source(source)
-    config = {"target": describe(source), "settings": settings.as_json()}
+    config = {"target": describe(source) | _policy_named(policy), "settings": settings.as_json()}
     with folder.opened(config, overwrite=overwrite, resume=resume) as going_on:
-        target = _open_in(folder if going_on else None, source, settings, on_progress)
+        target = _open_in(folder if going_on else None, source, settings, policy, on_progress)
         if going_on and folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
         if not going_on:
@@ -153,8 +168,8 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
     if target.states is not None:
         moments = moments_of_chain(target.one_step, embed(target.states))
     else:
-        assert target.experience is not None
-        moments = moments_of_experience(target.experience, embed)
+        told_apart_on = target.kept_apart if target.held_out else target.learned_from
+        moments = moments_of_experience(told_apart_on, embed)
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
     solve = rayleigh_ritz if settings.rotate else as_learned
     ritz = with_fixed_signs(solve(*moments, settings.dim), phi)
@@ -194,7 +209,12 @@ def reopen(out: Path) -> Outcome:
         raise ConfigError(f"{out} holds an unfinished run; go on with lapwing learn … --resume")
     representation = load_representation(folder.representation)
     settings = LearnSettings.from_json(config["settings"])
-    target = _open_in(folder, recall(config["target"], folder.experience), settings, None)
+    source = recall(config["target"], folder.experience)
+    if isinstance(source, Experience):  # it was collected by these settings, which do not apply to data
+        names = ("transitions", "num_envs", "observation_key")
+        given = {name: getattr(PRESETS[settings.preset], name) for name in names}
+        settings = dataclasses.replace(settings, **given)
+    target = _open_in(folder, source, settings, None, None)
     _keep_experience(folder, target)
     return Outcome(representation, folder.result() | evaluate(representation, target), target)
 
@@ -215,15 +235,25 @@ def load(path: str | Path) -> Representation:
 
 
 def _open_in(
-    folder: RunFolder | None, source: Source, settings: LearnSettings, on_progress: OnProgress | None
+    folder: RunFolder | None,
+    source: Source,
+    settings: LearnSettings,
+    policy: Policy | None,
+    on_progress: OnProgress | None,
 ) -> Target:
     """Open a target; what was collected for the run in `folder` is not collected again."""
     return open_target(
         source,
         settings,
+        policy=policy,
         collected=folder and folder.experience,
         on_progress=on_progress and (lambda done, all_: on_progress("collecting", done, all_, {})),
     )
+
+
+def _policy_named(policy: Policy | None) -> dict[str, str]:
+    """A function cannot be written down, but its name can."""
+    return {} if policy is None else {"policy": getattr(policy, "__qualname__", type(policy).__qualname__)}
 
 
 def _keep_experience(folder: RunFolder, target: Target) -> None:

@@ -2,9 +2,10 @@
 
 import gymnasium
 
-from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN
+from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN, PLANE
 
 GRIDWORLD = "lapwing.envs.gridworld:GridWorldEnv"
+PLANES = "lapwing.envs.plane:PlaneEnv"
 CONTROL = "lapwing.envs.control:ControlEnv"
 CONTROL_VECTOR = "lapwing.envs.control_vector:ControlVectorEnv"
 
@@ -12,11 +13,14 @@ CONTROL_VECTOR = "lapwing.envs.control_vector:ControlVectorEnv"
 def register_environments() -> None:
     """Make `gymnasium.make("lapwing/FourRoom-v0")` and its like work.
 
-    `lapwing/Maze-v0` takes any maze, `lapwing/PointMaze-v0` and `lapwing/AntMaze-v0` any as an arena.
+    `lapwing/Maze-v0` takes any maze, `lapwing/PlaneMaze-v0` any as a plane, `lapwing/PointMaze-v0` and
+    `lapwing/AntMaze-v0` any as an arena.
     """
     for name in BUILT_IN:
         _register(f"lapwing/{name}-v0", GRIDWORLD, 50, {"maze": name})
+        _register(f"lapwing/{PLANE}{name}-v0", PLANES, 50, {"maze": name})
     _register("lapwing/Maze-v0", GRIDWORLD, 50, {})
+    _register(f"lapwing/{PLANE}Maze-v0", PLANES, 50, {})
     for body in BODY_NAMES:
         for name in ARENAS:
             _register(f"lapwing/{body}{name}-v0", CONTROL, 300, {"body": body, "maze": name}, CONTROL_VECTOR)

@@ -12,8 +12,8 @@ from lapwing.experiments.shaping import AUDITED, phi_recipe
 from lapwing.experiments.study import Preset, Study
 from lapwing.experiments.tables import interval, markdown_table, select
 from lapwing.plots import draw_goal_maps
+from lapwing.rewards import chosen_filter
 from lapwing.settings import PRESETS, LearnSettings, RewardForm
-from lapwing.shaping import chosen_filter
 from lapwing.tasks import default_scale, embedded_states
 from lapwing.timing import stopwatch
 from lapwing.workflow import OnProgress

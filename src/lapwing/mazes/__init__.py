@@ -25,6 +25,8 @@ ARENAS = {"UMaze": "u_maze.txt", "HookMaze": "hook_maze.txt"}
 """Few and wide cells, for bodies that move freely within them."""
 BODY_NAMES = ("Point", "Ant")
 """What moves through arenas."""
+PLANE = "Plane"
+"""What the names of mazes with continuous positions begin with."""
 _FILES = BUILT_IN | ARENAS
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
@@ -71,6 +73,21 @@ def is_arena(name: str) -> bool:
     """
     body, colon, _ = name.partition(":")
     return name in arena_names() or bool(colon and body in BODY_NAMES)
+
+
+def plane_names() -> tuple[str, ...]:
+    """PlaneOneRoom and so on."""
+    return tuple(PLANE + maze for maze in BUILT_IN)
+
+
+def is_plane(name: str) -> bool:
+    """Whether a target's name is that of a plane.
+
+    Example:
+        >>> is_plane("PlaneFourRoom"), is_plane("Plane:my_maze.txt"), is_plane("FourRoom")
+        (True, True, False)
+    """
+    return name in plane_names() or name.startswith(f"{PLANE}:")
 
 
 def read_maze(source: str | Path) -> Maze:

@@ -17,6 +17,7 @@ from lapwing.plots.representations import (
     draw_eigenfunctions,
     draw_learning,
     draw_observations,
+    draw_over_features,
     draw_scatter,
     draw_spectrum,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "draw_learning",
     "draw_observations",
     "draw_online",
+    "draw_over_features",
     "draw_panels",
     "draw_paths",
     "draw_policy",

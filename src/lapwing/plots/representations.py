@@ -100,6 +100,50 @@ def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray) -> Figure:
     return figure
 
 
+def draw_over_features(
+    points: np.ndarray,
+    names: tuple[str, str],
+    functions: np.ndarray,
+    eigenvalues: np.ndarray,
+    *,
+    rows_and_columns: bool = False,
+    most: int = 8,
+) -> Figure:
+    """The first eigenfunctions over two features of the states, the constant left out.
+
+    Args:
+        points: the two features, one row a state.
+        names: of the features.
+        functions: eigenfunctions at those states, as columns.
+        eigenvalues: of the functions.
+        rows_and_columns: whether the features are a row, which counts downwards, and a column.
+        most: how many are drawn.
+    """
+    shown = min(most, functions.shape[1] - 1)
+    columns = max(1, min(4, shown))
+    rows = max(1, -(-shown // columns))
+    figure = Figure(figsize=(2.7 * columns, 2.7 * rows), layout="constrained")
+    axes = np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True))
+    x, y = points[:, ::-1].T if rows_and_columns else points.T
+    size = float(np.clip(6_000 / len(points), 0.5, 6))
+    for axis in axes[shown:]:
+        axis.set_axis_off()
+    for index, axis in enumerate(axes[:shown], start=1):
+        values = functions[:, index]
+        limit = np.quantile(np.abs(values), 0.99) or 1.0
+        axis.scatter(x, y, c=values, s=size, lw=0, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
+        axis.set_title(f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+    if rows_and_columns:
+        axes[0].invert_yaxis()
+        for axis in axes[:shown]:
+            axis.set_aspect("equal")
+    else:
+        figure.supxlabel(names[0], fontsize=9)
+        figure.supylabel(names[1], fontsize=9)
+    return figure
+
+
 def draw_observations(world: GridWorld, state: int) -> Figure:
     """A maze with the agent at `state`, and that state as index, position and image."""
     figure = Figure(figsize=(12, 3.3), layout="constrained")

@@ -1,0 +1,215 @@
+"""Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from jaxtyping import PRNGKeyArray
+
+from lapwing.envs.gridworld import GridWorld, Observation, random_walks
+from lapwing.errors import DatasetError
+from lapwing.experience import Experience
+from lapwing.spaces import View, view_of
+
+Policy = Callable[[Any], Any]
+Progress = Callable[[int, int], None]
+ACTIONS_AT_ONCE = 4_096
+"""Random actions are drawn so many at a time, which costs far less than one by one."""
+STEPS_BETWEEN_REPORTS = 1_000
+
+
+def collect_walks(
+    world: GridWorld,
+    observation: Observation,
+    transitions: int,
+    *,
+    episode_length: int = 50,
+    policy: np.ndarray | None = None,
+    key: PRNGKeyArray,
+) -> Experience:
+    """Walk through a gridworld's tables: episodes from uniform starts, the last one perhaps shorter.
+
+    Args:
+        world: the finite MDP.
+        observation: what the representation will see.
+        transitions: how many moves in all.
+        episode_length: moves in an episode.
+        policy: probabilities of the actions in each state; None is uniform.
+        key: a typed random key.
+    """
+    _check_transitions(transitions)
+    episode_length = min(episode_length, transitions)
+    episodes = -(-transitions // episode_length)
+    walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
+    states = walk(
+        jnp.asarray(world.next_state),
+        None if policy is None else jnp.asarray(policy),
+        episodes=episodes,
+        length=episode_length,
+        key=key,
+    )
+    lengths = np.full(episodes, episode_length + 1)
+    surplus = episodes * episode_length - transitions
+    lengths[-1] -= surplus
+    kept = np.asarray(states).reshape(-1)[: lengths.sum()]
+    return Experience(kept, lengths, world.observations(observation))
+
+
+def collect(
+    env: gymnasium.Env | VectorEnv,
+    transitions: int,
+    *,
+    policy: Policy | None = None,
+    observation_key: str | None = None,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Experience:
+    """Step a Gymnasium environment, or several at once, until `transitions` have been seen.
+
+    Args:
+        env: an environment, or a vector of them in any autoreset mode; its observations are Box, Discrete,
+            MultiDiscrete, MultiBinary, or a Dict with such a part.
+        transitions: how many steps in all.
+        policy: maps an observation (of a vector, a batch of them) to an action; None draws uniformly from
+            the action space.
+        observation_key: which part of Dict observations φ will see.
+        seed: for the environment and the random actions.
+        on_progress: called now and then with (done, all).
+
+    Example:
+        >>> import gymnasium
+        >>> experience = collect(gymnasium.make("CartPole-v1"), 500, policy=lambda s: int(s[2] > 0))
+        >>> experience.n_transitions, experience.observation_shape
+        (500, (4,))
+    """
+    _check_transitions(transitions)
+    if isinstance(env, VectorEnv):
+        view = view_of(env.single_observation_space, observation_key)
+        rows, lengths = _step_vector(env, view, transitions, policy, seed, on_progress)
+    else:
+        view = view_of(env.observation_space, observation_key)
+        rows, lengths = _step_single(env, view, transitions, policy, seed, on_progress)
+    if on_progress:
+        on_progress(transitions, transitions)
+    return experience_of(view, rows, lengths)
+
+
+def experience_of(view: View, picked: np.ndarray, lengths: np.ndarray) -> Experience:
+    """Experience of what `view` picked, one raw observation a row."""
+    seen = view.seen(picked)
+    table = None if view.n_states is None else np.arange(view.n_states, dtype=np.int32)
+    return Experience(seen, lengths, table)
+
+
+def _step_single(
+    env: gymnasium.Env, view: View, transitions: int, policy: Policy | None, seed: int, on_progress
+) -> tuple[np.ndarray, np.ndarray]:
+    """All observations, episode after episode, and how many each episode has."""
+    actions = random_actions(env.action_space, seed) if policy is None else None
+    rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _kept_dtype(view))
+    lengths: list[int] = []
+    observation, _ = env.reset(seed=seed)
+    rows[0], filled, begin = view.pick(observation), 1, 0
+    for step in range(1, transitions + 1):
+        action = next(actions) if actions is not None else policy(observation)  # type: ignore[misc]
+        observation, _, terminated, truncated, _ = env.step(action)
+        rows[filled] = view.pick(observation)
+        filled += 1
+        if terminated or truncated or step == transitions:
+            lengths.append(filled - begin)
+            begin = filled
+            if step < transitions:
+                if filled + 2 > len(rows) - (transitions - step):
+                    rows = np.concatenate([rows, np.empty_like(rows)])
+                observation, _ = env.reset()
+                rows[filled] = view.pick(observation)
+                filled += 1
+        if on_progress and step % STEPS_BETWEEN_REPORTS == 0:
+            on_progress(step, transitions)
+    return rows[:filled], np.array(lengths)
+
+
+def _step_vector(
+    env: VectorEnv, view: View, transitions: int, policy: Policy | None, seed: int, on_progress
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, of several environments at once: the episodes of the first, then those of the next."""
+    mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+    actions = random_actions(env.action_space, seed) if policy is None else None
+    streams: list[list[list[Any]]] = [[[]] for _ in range(env.num_envs)]
+    observations, _ = env.reset(seed=seed)
+    for stream, row in zip(streams, _copied(view, observations), strict=True):
+        stream[-1].append(row)
+    begins = np.zeros(env.num_envs, bool)  # whose next observation is the first of an episode
+    done, reported = 0, 0
+    while done < transitions:
+        action = next(actions) if actions is not None else policy(observations)  # type: ignore[misc]
+        observations, _, terminated, truncated, infos = env.step(action)
+        rows, over = _copied(view, observations), np.logical_or(terminated, truncated)
+        for i, (stream, row) in enumerate(zip(streams, rows, strict=True)):
+            if begins[i]:
+                stream.append([row])
+            elif over[i] and mode == AutoresetMode.SAME_STEP:
+                stream[-1].append(np.array(view.pick(infos["final_obs"][i])))
+                stream.append([row])
+            else:
+                stream[-1].append(row)
+        done += int(np.sum(~begins))
+        begins = over if mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
+        if mode == AutoresetMode.DISABLED and over.any():
+            observations, _ = env.reset(options={"reset_mask": np.asarray(over)})
+            for i, row in enumerate(_copied(view, observations)):
+                if over[i]:
+                    streams[i].append([row])
+        if on_progress and done - reported >= STEPS_BETWEEN_REPORTS:
+            reported = done
+            on_progress(min(done, transitions), transitions)
+    episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
+    _cut(episodes, done - transitions)
+    rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
+    return rows, np.array([len(episode) for episode in episodes])
+
+
+def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:
+    """Actions drawn uniformly from a space, without end."""
+    rng = np.random.default_rng(seed)
+    if isinstance(space, spaces.Discrete):
+        while True:
+            yield from rng.integers(space.start, space.start + space.n, size=ACTIONS_AT_ONCE)
+    floats = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+    if isinstance(space, spaces.Box) and floats and space.is_bounded():
+        shape = (max(1, ACTIONS_AT_ONCE // max(1, int(np.prod(space.shape)))), *space.shape)
+        while True:
+            yield from rng.uniform(space.low, space.high, size=shape).astype(space.dtype)
+    space.seed(seed)
+    while True:
+        yield space.sample()
+
+
+def _copied(view: View, observations: Any) -> np.ndarray:
+    """A batch of raw observations; a copy, for an environment may write its next ones over them."""
+    return np.array(view.pick(observations))
+
+
+def _cut(episodes: list[list[Any]], surplus: int) -> None:
+    """Take the last `surplus` transitions away."""
+    while surplus > 0:
+        taken = min(surplus, len(episodes[-1]) - 1)
+        del episodes[-1][len(episodes[-1]) - taken :]
+        surplus -= taken
+        if len(episodes[-1]) < 2:
+            episodes.pop()
+
+
+def _kept_dtype(view: View) -> Any:
+    return np.float32 if np.issubdtype(view.raw_dtype, np.floating) else view.raw_dtype
+
+
+def _check_transitions(transitions: int) -> None:
+    if transitions < 1:
+        raise DatasetError(f"transitions must be at least 1, not {transitions}")

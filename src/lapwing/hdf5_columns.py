@@ -1,0 +1,213 @@
+"""Reading arrays out of an HDF5 file that may come from anyone.
+
+HDF5 can lead out of its file (external links, virtual datasets, external storage), can ask for a library to
+be loaded (filters), and unpacks to any size. Only hard links to plain datasets of the expected shape are
+followed, and sizes are checked before anything is read.
+"""
+
+import io
+import math
+import mmap
+import struct
+import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from lapwing.archives import BOMB_BYTES, BOMB_RATIO, GIB
+from lapwing.errors import ConfigError, DatasetError, LapwingError
+
+MOST_BYTES = 8 * GIB
+"""What columns that are read together may unpack to."""
+_HEAP = b"GCOL\x01"
+_OWN_FILTERS = (1, 2, 3, 4, 5, 6, 32000)  # of HDF5 and of h5py; for any other HDF5 looks for a library
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """An HDF5 file to read from; whatever its bytes make h5py raise becomes a `DatasetError`."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise ConfigError(
+            f"{path} is read by h5py, which is missing; install lapwing with its extra minari: "
+            "pip install 'lapwing[minari]'"
+        ) from error
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except LapwingError:
+        raise
+    except Exception as error:
+        reason = textwrap.shorten(str(error) or type(error).__name__, 200, placeholder=" …")
+        raise DatasetError(f"{path} is damaged or not an HDF5 file ({reason})") from error
+
+
+def check_heaps(path: Path) -> None:
+    """Refuse a file whose heaps, where HDF5 keeps rows of any length, have objects that lead nowhere.
+
+    HDF5 2.0 goes round for ever in a heap that was damaged so, or of which zeros were downloaded.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(_HEAP)
+        while start >= 0:
+            _check_heap(
+                path, content[start : start + int.from_bytes(content[start + 8 : start + 16], "little")]
+            )
+            start = content.find(_HEAP, start + 1)
+
+
+def _check_heap(path: Path, heap: bytes) -> None:
+    """Walk over the objects as HDF5 does; its file format specification, III.E, has the layout."""
+    place = 16
+    while place + 16 <= len(heap):
+        index, size = struct.unpack_from("<H6xQ", heap, place)
+        step = size if index == 0 else 16 + -(-size // 8) * 8
+        if not 0 < step <= len(heap) - place:
+            raise DatasetError(
+                f"{path} is damaged: a heap in it is broken; download or collect the data again"
+            )
+        place += step
+
+
+def child(node: Any, name: str, where: str) -> Any:
+    """What a group holds by this name, if it is the file's own; `where` says in errors what the group is."""
+    from h5py import Group, h5l  # pyright: ignore[reportAttributeAccessIssue]
+
+    for part in name.split("/"):  # Minari makes groups of a key with slashes
+        if not isinstance(node, Group) or not part or not node.id.links.exists(part.encode()):
+            held = ", ".join(node) if isinstance(node, Group) else "an array"
+            raise DatasetError(
+                f"{where} has no {part!r}, it holds {textwrap.shorten(held, 200) or 'nothing'} only; "
+                "collect the data again with all of it"
+            )
+        # The link itself is asked, and nothing opened that it may lead to.
+        if node.id.links.get_info(part.encode()).type != h5l.TYPE_HARD:
+            raise DatasetError(f"{where} has a link in place of {part!r}; save the data itself")
+        node = node[part]
+    return node
+
+
+@dataclass(frozen=True)
+class Column:
+    """A dataset whose rows belong to a space, checked on the way in.
+
+    Args:
+        dataset: of h5py.
+        space: what each row belongs to.
+        where: what it is, for errors.
+        jpeg: whether each row is the bytes of a JPEG image.
+    """
+
+    dataset: Any
+    space: gymnasium.Space
+    where: str
+    jpeg: bool
+
+    def __post_init__(self):
+        """Refuse what is not plain; nothing of the content has been read yet."""
+        self._check_storage()
+        self._check_content()
+        packed = self.dataset.id.get_storage_size()
+        if self.dataset.nbytes > max(BOMB_BYTES, BOMB_RATIO * packed):
+            raise DatasetError(
+                f"{self.where} holds {self.dataset.nbytes / GIB:.1f} GiB in {packed:,} bytes, as only a "
+                "decompression bomb does; if it is none, save it uncompressed"
+            )
+
+    def __len__(self) -> int:
+        return self.dataset.shape[0]
+
+    @property
+    def n_bytes(self) -> int:
+        """What it takes to hold all rows, packed or not."""
+        row = math.prod(self.space.shape or ()) if self.jpeg else 0
+        chunk = math.prod(self.dataset.chunks or ()) * self.dataset.dtype.itemsize
+        return max(self.dataset.nbytes, len(self) * row, chunk)
+
+    def read(self) -> np.ndarray:
+        """All rows."""
+        return self._images() if self.jpeg else self.dataset[()]
+
+    def _check_storage(self) -> None:
+        import h5py
+
+        if not isinstance(self.dataset, h5py.Dataset):
+            raise DatasetError(f"{self.where} is not an array; download or collect the data again")
+        created = self.dataset.id.get_create_plist()
+        if created.get_layout() == h5py.h5d.VIRTUAL or created.get_external_count():
+            raise DatasetError(f"{self.where} is kept in another file; save the data itself")
+        filters = [created.get_filter(index)[0] for index in range(created.get_nfilters())]
+        if not set(filters) <= set(_OWN_FILTERS):
+            raise DatasetError(
+                f"{self.where} is compressed by the HDF5 filters {filters}, of which h5py does not have all; "
+                "save it uncompressed"
+            )
+
+    def _check_content(self) -> None:
+        import h5py
+
+        shape, dtype = self.dataset.shape, self.dataset.dtype
+        if self.jpeg:
+            bytes_of_images = h5py.check_vlen_dtype(dtype) or dtype  # vlen if they differ in length
+            if bytes_of_images != np.uint8 or not shape or len(shape) != 1 + (dtype == np.uint8):
+                raise DatasetError(
+                    f"{self.where} holds {dtype} of shape {shape}, and no JPEG images as its metadata says; "
+                    "download or collect the data again"
+                )
+        elif dtype.kind not in "biuf":
+            raise DatasetError(
+                f"{self.where} holds text or objects ({dtype}), and only numbers are read; "
+                "choose another part of the observations, or save numbers"
+            )
+        elif not shape or shape[1:] != self.space.shape:
+            raise DatasetError(
+                f"{self.where} has the shape {shape}, and its space says {('n', *(self.space.shape or ()))}; "
+                "download or collect the data again"
+            )
+
+    def _images(self) -> np.ndarray:
+        from PIL.Image import DecompressionBombWarning
+
+        images = np.empty((len(self), *(self.space.shape or ())), np.uint8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DecompressionBombWarning)
+            for number in range(len(self)):
+                try:
+                    # One by one, for any number of rows may share the bytes of one.
+                    images[number] = self._image(self.dataset[number].tobytes())
+                except Exception as error:  # Pillow raises nearly anything
+                    raise DatasetError(
+                        f"{self.where} has a damaged JPEG image {number} ({error}); "
+                        "download or collect the data again"
+                    ) from error
+        return images
+
+    def _image(self, content: bytes) -> np.ndarray:
+        from PIL.Image import open as open_image
+
+        image = open_image(io.BytesIO(content), formats=["JPEG"])
+        expected = self.space.shape or ()
+        bands = (len(image.getbands()),) if len(image.getbands()) > 1 else ()
+        if (image.height, image.width, *bands) != expected:  # before it is unpacked
+            raise ValueError(f"it is {image.width} by {image.height} {image.mode}, not {expected}")
+        return np.asarray(image)
+
+
+def check_together(where: str, columns: list[Column]) -> None:
+    """Refuse columns of different lengths, and those that do not fit into memory together."""
+    if len({len(column) for column in columns}) != 1:
+        lengths = ", ".join(str(len(column)) for column in columns) or "none"
+        raise DatasetError(f"{where} has parts of the lengths {lengths}; leave it out")
+    total = sum(column.n_bytes for column in columns)
+    if total > MOST_BYTES:
+        raise DatasetError(
+            f"{where} unpacks to {total / GIB:.1f} GiB, and at most {MOST_BYTES / GIB:.0f} GiB are read at "
+            "once; cut it into shorter episodes"
+        )

@@ -1,0 +1,180 @@
+"""What is in a data set, and what lapwing would do with it: `lapwing data inspect`.
+
+It looks at the arrays as they are, so that data which cannot be learned from can still be looked into.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lapwing.archives import names_in, read_archive
+from lapwing.data_files import is_data_folder, load_experience
+from lapwing.errors import ConfigError, LapwingError, LapwingWarning
+from lapwing.experience import lengths_of, pieces
+from lapwing.minari_data import open_minari
+from lapwing.resolving import resolve
+from lapwing.sampling import surviving_share
+from lapwing.settings import LearnSettings
+from lapwing.sources import DataFile, MinariSet, read_source
+from lapwing.spaces import view_of
+from lapwing.targets import open_target
+
+MOST_COMPARED = 100_000
+"""So many observations are compared to tell how often they repeat."""
+SHOWN_FEATURES = 12
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found."""
+
+    name: str
+    arrays: dict[str, str]
+    """What the file holds: the type and shape of each array."""
+    facts: dict[str, Any]
+    """Episodes, lengths, ranges, NaN, and how many states repeat; as far as they can be told."""
+    problem: str | None
+    """Why it cannot be learned from, or None."""
+    plan: dict[str, Any]
+    """What lapwing would do with it."""
+    remarks: tuple[str, ...] = ()
+    """What lapwing would warn of."""
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON can hold it."""
+        return dataclasses.asdict(self)
+
+
+def inspect(source: str | Path, observation_key: str | None = None) -> Inspection:
+    """Look into an .npz file, a folder of data or a Minari data set.
+
+    Args:
+        source: a path, or `minari:NAME`.
+        observation_key: which part of Dict observations to look at.
+    """
+    found = read_source(source)
+    if isinstance(found, MinariSet):
+        arrays, observations, lengths = _in_minari(found, observation_key)
+    elif isinstance(found, DataFile) and is_data_folder(found.path):
+        arrays, observations, lengths = _in_folder(found.path)
+    elif isinstance(found, DataFile):
+        arrays, observations, lengths = _in_archive(found.path)
+    else:
+        raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
+    facts = {} if observations is None else _facts(observations, lengths)
+    problem, plan, remarks = _plan(source, observation_key)
+    return Inspection(str(source), arrays, facts, problem, plan, remarks)
+
+
+Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None]
+
+
+def _in_archive(path: Path) -> Found:
+    arrays = read_archive(path, names_in(path))
+    lengths = arrays.get("lengths")
+    marks = [
+        arrays[name].reshape(-1).astype(bool) for name in ("ends", "terminals", "timeouts") if name in arrays
+    ]
+    if lengths is None and marks and len({len(mark) for mark in marks}) == 1:
+        lengths = lengths_of(np.logical_or.reduce(marks))
+    observations = arrays.get("observations")
+    table = arrays.get("table")
+    if observations is not None and table is not None and observations.ndim == 1:
+        observations = table[np.clip(observations, 0, len(table) - 1)]
+    return {name: _kind(array) for name, array in arrays.items()}, observations, lengths
+
+
+def _in_folder(path: Path) -> Found:
+    experience = load_experience(path)
+    arrays = {"observations": _kind(experience.observations), "lengths": _kind(experience.lengths)}
+    return arrays, experience.observations, experience.lengths
+
+
+def _in_minari(source: MinariSet, key: str | None) -> Found:
+    data = open_minari(source.name)
+    arrays = {"observation space": str(data.observation_space)}
+    view = view_of(data.observation_space, key)
+    episodes = [view.many(episode) for episode in data.episodes()]
+    return arrays, np.concatenate(episodes), np.array([len(episode) for episode in episodes])
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"{array.dtype} {array.shape}"
+
+
+def _facts(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"observations": len(observations), "shape": list(observations.shape[1:])}
+    if lengths is not None and lengths.size:
+        facts |= {
+            "episodes": len(lengths),
+            "transitions": int(lengths.sum()) - len(lengths),
+            "lengths": [int(lengths.min()), float(np.median(lengths)), int(lengths.max())],
+        }
+    if not np.issubdtype(observations.dtype, np.number) or not observations.size:
+        return facts
+    return facts | _numbers(observations, lengths) | {"distinct": _distinct(observations)}
+
+
+def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, Any]:
+    """Ranges of the features, and what is not finite."""
+    bad, first, low, high = 0, None, [], []
+    for begin, piece in pieces(observations):
+        flat = piece.reshape(len(piece), -1).astype(np.float64)
+        finite = np.isfinite(flat)
+        rows = np.flatnonzero(~finite.all(axis=1))
+        bad += len(rows)
+        if len(rows) and first is None:
+            first = begin + int(rows[0])
+        low.append(np.where(finite, flat, np.inf).min(axis=0))
+        high.append(np.where(finite, flat, -np.inf).max(axis=0))
+    ranges = np.stack([np.min(low, axis=0), np.max(high, axis=0)], axis=1)
+    if observations.ndim > 2:
+        ranges = np.array([[ranges[:, 0].min(), ranges[:, 1].max()]])
+    found: dict[str, Any] = {"not_finite": bad, "ranges": np.nan_to_num(ranges[:SHOWN_FEATURES]).tolist()}
+    if first is not None and lengths is not None and lengths.sum() == len(observations):
+        episode = int(np.searchsorted(np.cumsum(lengths), first, side="right"))
+        found["first_not_finite"] = [episode, first - int(lengths[:episode].sum())]
+    return found
+
+
+def _distinct(observations: np.ndarray) -> float:
+    """The share of observations that differ from all others, among some of them."""
+    places = np.arange(len(observations))
+    if len(places) > MOST_COMPARED:
+        places = np.sort(np.random.default_rng(0).choice(places, MOST_COMPARED, replace=False))
+    rows = np.asarray(observations[places]).reshape(len(places), -1)
+    return len(np.unique(rows, axis=0)) / len(rows)
+
+
+def _plan(source: str | Path, key: str | None) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
+    """What `lapwing learn` would choose; or why it would refuse."""
+    # With `stop` given, no trial is run to find it.
+    settings = LearnSettings(observation_key=key, stop=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LapwingWarning)
+        try:
+            target = open_target(source, settings)
+            resolved = resolve(settings, target)
+        except LapwingError as error:
+            return str(error), {}, ()
+    experience = target.learned_from
+    plan = {
+        "states": target.n_states,
+        "estimator": resolved.estimator,
+        "encoder": resolved.encoder,
+        "dim": resolved.dim,
+        "lam": resolved.lam,
+        "surviving_share": surviving_share(experience, resolved.lam),
+        "held_out": resolved.held_out,
+        "on_disk": experience.on_disk,
+    }
+    return None, plan, tuple(_texts(caught))
+
+
+def _texts(caught: Iterable[Any]) -> list[str]:
+    return [str(one.message) for one in caught if issubclass(one.category, LapwingWarning)]
