@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [four_room speed mazes startup agents control] [--write]`."""
+"""Run the benchmarks: `python -m benchmarks [PART ...] [--write]`."""
 
 import os
 import sys
@@ -22,6 +22,7 @@ from lapwing.errors import LapwingWarning
 FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
     "agents.md": ("Agents, measured", ("agents", "control")),
+    "library.md": ("Data in, φ out, measured", ("inputs", "plane", "outputs")),
 }
 """What --write puts where, if all the parts of a file were run."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)

@@ -20,7 +20,7 @@ def success(model: DQN, episodes: int = 40) -> float:
         over = False
         while not over:
             action, _ = model.predict(observation, deterministic=True)
-            observation, reward, _, over, info = env.step(int(action))
+            observation, _, _, over, info = env.step(int(action))
             if info["goal_reached"]:
                 reached += 1
                 break

@@ -144,18 +144,8 @@ def test_randomness_has_a_seed(path):
 
 ORDER = [
     *("errors", "storage", "validation", "settings", "mazes", "envs", "spaces", "experience", "archives"),
-    *(
-        "data_files",
-        "hdf5_columns",
-        "minari_spaces",
-        "minari_data",
-        "sources",
-        "collecting",
-        "sampling",
-        "chain",
-        "encoders",
-        "objectives",
-    ),
+    *("data_files", "hdf5_heaps", "hdf5_columns", "minari_spaces", "minari_data", "sources", "collecting"),
+    *("sampling", "chain", "encoders", "objectives"),
     *("ritz", "targets", "timing", "estimators", "learning", "representation", "forward", "torch_module"),
     *("stopping", "resolving", "trust", "evaluation", "baselines", "runs", "workflow", "inspecting"),
     *("neighbours", "embedding", "rewards", "goals", "wrappers", "vector_wrappers", "sb3", "tasks", "audit"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lapwing.collecting import collect
     from lapwing.comparing import compare_rewards
     from lapwing.data_files import load_experience, save_episodes
-    from lapwing.embedding import LaplacianEmbedding
+    from lapwing.embedding import LaplacianEmbedding as LaplacianEmbedding
     from lapwing.evaluation import evaluate
     from lapwing.experience import Experience
     from lapwing.forward import Forward

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import PRNGKeyArray
 
 from lapwing.envs.gridworld import GridWorld, Observation, random_walks
-from lapwing.errors import DatasetError
+from lapwing.errors import ConfigError, DatasetError
 from lapwing.experience import Experience
 from lapwing.spaces import View, view_of
 
@@ -22,6 +22,8 @@ Progress = Callable[[int, int], None]
 ACTIONS_AT_ONCE = 4_096
 """Random actions are drawn so many at a time, which costs far less than one by one."""
 STEPS_BETWEEN_REPORTS = 1_000
+_ACTIONS = 1
+"""Beside the seed, so that the stream of random actions is one of its own."""
 
 
 def collect_walks(
@@ -115,11 +117,12 @@ def _step_single(
     rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _kept_dtype(view))
     lengths: list[int] = []
     observation, _ = env.reset(seed=seed)
-    rows[0], filled, begin = view.pick(observation), 1, 0
+    _put(rows, 0, view, observation)
+    filled, begin = 1, 0
     for step in range(1, transitions + 1):
         action = next(actions) if actions is not None else policy(observation)  # type: ignore[misc]
         observation, _, terminated, truncated, _ = env.step(action)
-        rows[filled] = view.pick(observation)
+        _put(rows, filled, view, observation)
         filled += 1
         if terminated or truncated or step == transitions:
             lengths.append(filled - begin)
@@ -128,7 +131,7 @@ def _step_single(
                 if filled + 2 > len(rows) - (transitions - step):
                     rows = np.concatenate([rows, np.empty_like(rows)])
                 observation, _ = env.reset()
-                rows[filled] = view.pick(observation)
+                _put(rows, filled, view, observation)
                 filled += 1
         if on_progress and step % STEPS_BETWEEN_REPORTS == 0:
             on_progress(step, transitions)
@@ -139,7 +142,7 @@ def _step_vector(
     env: VectorEnv, view: View, transitions: int, policy: Policy | None, seed: int, on_progress
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same, of several environments at once: the episodes of the first, then those of the next."""
-    mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+    mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     actions = random_actions(env.action_space, seed) if policy is None else None
     streams: list[list[list[Any]]] = [[[]] for _ in range(env.num_envs)]
     observations, _ = env.reset(seed=seed)
@@ -155,7 +158,7 @@ def _step_vector(
             if begins[i]:
                 stream.append([row])
             elif over[i] and mode == AutoresetMode.SAME_STEP:
-                stream[-1].append(np.array(view.pick(infos["final_obs"][i])))
+                stream[-1].append(_final(view, infos, i))
                 stream.append([row])
             else:
                 stream[-1].append(row)
@@ -171,13 +174,22 @@ def _step_vector(
             on_progress(min(done, transitions), transitions)
     episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
     _cut(episodes, done - transitions)
-    rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
+    with np.errstate(over="ignore"):
+        rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
     return rows, np.array([len(episode) for episode in episodes])
 
 
 def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:
-    """Actions drawn uniformly from a space, without end."""
-    rng = np.random.default_rng(seed)
+    """Actions drawn uniformly from a space, without end.
+
+    Environments seeded alike draw from `default_rng(seed)` itself: their noise must not be the actions again.
+
+    Example:
+        >>> actions = random_actions(spaces.Discrete(3, start=5), seed=0)
+        >>> {int(next(actions)) for _ in range(100)}
+        {5, 6, 7}
+    """
+    rng = np.random.default_rng([seed, _ACTIONS])
     if isinstance(space, spaces.Discrete):
         while True:
             yield from rng.integers(space.start, space.start + space.n, size=ACTIONS_AT_ONCE)
@@ -186,14 +198,34 @@ def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:
         shape = (max(1, ACTIONS_AT_ONCE // max(1, int(np.prod(space.shape)))), *space.shape)
         while True:
             yield from rng.uniform(space.low, space.high, size=shape).astype(space.dtype)
-    space.seed(seed)
+    space.seed(int(rng.integers(2**31)))
     while True:
         yield space.sample()
 
 
+def _put(rows: np.ndarray, place: int, view: View, observation: Any) -> None:
+    """Copy a raw observation; NumPy alone would stretch one of a wrong shape to fit."""
+    picked = view.pick(observation)
+    view.check_shape(np.shape(picked))
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused with its place
+        rows[place] = picked
+
+
 def _copied(view: View, observations: Any) -> np.ndarray:
     """A batch of raw observations; a copy, for an environment may write its next ones over them."""
-    return np.array(view.pick(observations))
+    batch = np.array(view.pick(observations))
+    view.check_shape(batch.shape[1:])
+    return batch
+
+
+def _final(view: View, infos: dict[str, Any], env: int) -> np.ndarray:
+    """The last observation of an episode, where the next has begun in the same step."""
+    if "final_obs" not in infos:
+        raise ConfigError(
+            "the vector of environments says it resets in the same step, but its infos have no final_obs; "
+            "let it reset in the next step (AutoresetMode.NEXT_STEP)"
+        )
+    return np.array(view.pick(infos["final_obs"][env]))
 
 
 def _cut(episodes: list[list[Any]], surplus: int) -> None:

@@ -5,6 +5,7 @@ Both are checked when they are read: shapes, NaN, and the SHA-256 that they carr
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from lapwing._version import __version__
 from lapwing.archives import names_in, read_archive
-from lapwing.errors import DatasetError, StorageError
-from lapwing.experience import Experience
-from lapwing.storage import make_folder, read_json, remove, write_atomically, write_json
+from lapwing.errors import CheckpointError, DatasetError, StorageError
+from lapwing.experience import Experience, checked_episode
+from lapwing.storage import make_folder, read_json, remove, remove_leftovers, write_atomically, write_json
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -32,8 +33,9 @@ def load_experience(path: str | Path) -> Experience:
     path = Path(path)
     if is_data_folder(path):
         return _load_folder(path)
-    if not path.is_file():
-        raise DatasetError(f"no data file {path}")
+    with suppress(OSError):  # no folder can have such a name; what reads archives says so
+        if path.is_dir():
+            raise DatasetError(without_manifest(path))
     arrays = read_archive(path, _ARCHIVED)
     digest = arrays.pop("sha256", None)
     try:
@@ -59,11 +61,8 @@ def _experience_in(path: Path, arrays: dict[str, np.ndarray]) -> Experience:
         raise DatasetError(f"there is no array 'lengths' and no 'ends'; it holds {held}: add one of them")
     if "table" in arrays:
         raise DatasetError("a table goes with lengths, not with ends; add the array 'lengths'")
-    for mark in marks:
-        if len(mark) != len(arrays["observations"]):
-            raise DatasetError(
-                f"ends are {len(mark)}, and there are {len(arrays['observations'])} observations"
-            )
+    if len({len(mark) for mark in marks}) > 1:
+        raise DatasetError("terminals and timeouts differ in length; give one of each an observation")
     return Experience.from_ends(arrays["observations"], np.logical_or.reduce(marks))
 
 
@@ -76,14 +75,24 @@ def _nothing_observed(names: Iterable[str]) -> str:
 
 def is_data_folder(path: Path) -> bool:
     """Whether `path` is a folder of experience."""
-    return (path / MANIFEST).is_file()
+    try:
+        return (path / MANIFEST).is_file()
+    except OSError:  # no file can have such a name
+        return False
+
+
+def without_manifest(folder: Path) -> str:
+    """What to say of a folder that `save_episodes` has not finished, or never wrote."""
+    return (
+        f"no data file {folder}: the folder has no {MANIFEST}, which lapwing.save_episodes writes at its end"
+    )
 
 
 def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experience:
     """Write episodes, one after the other as they come, to a folder that need not fit into memory.
 
     Args:
-        folder: a new or empty one, or one of an earlier call, which is replaced.
+        folder: a new or empty one, or one of an earlier call, which is replaced as soon as all is written.
         episodes: arrays of observations, one an episode, from a generator for instance.
 
     Returns:
@@ -97,21 +106,38 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
         900
     """
     folder = Path(folder)
+    writer = _EpisodeWriter(iter(episodes))
     _check_free(folder)
     make_folder(folder)
-    remove(folder / MANIFEST)
-    writer = _EpisodeWriter(iter(episodes))
-    write_atomically(folder / "observations.npy", writer.write)
-    write_atomically(folder / "lengths.npy", lambda file: np.save(file, np.array(writer.lengths, np.int64)))
+    for name in ("observations.npy", "lengths.npy"):
+        remove_leftovers(folder, name)
+
+    def write(file: IO[bytes]) -> None:
+        writer.write(file)
+        for name in (MANIFEST, "table.npy"):  # from here on the earlier data is gone
+            remove(folder / name)
+
+    write_atomically(folder / "observations.npy", write)
+    lengths = np.array(writer.lengths, np.int64)
+    write_atomically(folder / "lengths.npy", lambda file: np.save(file, lengths))
+    _seal(writer.digest, (lengths.sum(), *writer.shape), lengths, None)
     manifest = {"kind": _KIND, "format": FORMAT, "version": __version__, "sha256": writer.digest.hexdigest()}
     write_json(folder / MANIFEST, manifest)
     return load_experience(folder)
 
 
+def _seal(digest: Any, shape: tuple[int, ...], lengths: np.ndarray, table: np.ndarray | None) -> None:
+    """Add what is known only after the last observation."""
+    digest.update(f"{[int(axis) for axis in shape]}".encode())
+    digest.update(lengths.astype("<i8").tobytes())
+    if table is not None:
+        digest.update(f"{table.dtype}{table.shape}".encode() + table.tobytes())
+
+
 def _check_free(folder: Path) -> None:
     if folder.is_file():
         raise StorageError(f"{folder} is a file; name a folder")
-    known = {MANIFEST, "observations.npy", "lengths.npy", "table.npy"}
+    known = {MANIFEST, "observations.npy", "lengths.npy", "table.npy"} if is_data_folder(folder) else set()
     others = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     foreign = sorted(name for name in others if name not in known and not name.startswith("."))
     if foreign:
@@ -123,48 +149,50 @@ class _EpisodeWriter:
 
     def __init__(self, episodes: Any):
         self._episodes = episodes
+        self._dtype: Any = None
+        self.shape: tuple[int, ...] = ()
+        """Of one observation."""
         self.lengths: list[int] = []
         self.digest = hashlib.sha256()
 
     def write(self, file: IO[bytes]) -> None:
-        shape, dtype = None, None
-        for number, episode in enumerate(self._episodes):
-            array = self._learnable(number, episode)
-            if shape is None:
-                shape, dtype = array.shape[1:], array.dtype
-                _write_header(file, 0, shape, dtype)
-            if (array.shape[1:], array.dtype) != (shape, dtype):
-                raise DatasetError(
-                    f"episode {number} has observations of shape {array.shape[1:]} and {array.dtype}, "
-                    f"episode 0 of {shape} and {dtype}; give all the same"
-                )
-            content = np.ascontiguousarray(array)
-            file.write(content.data)
-            self.digest.update(content.data)
-            self.lengths.append(len(array))
-        if shape is None:
+        for episode in self._episodes:
+            self._add(file, episode)
+            del episode  # or it would stay while the next one is made
+        if not self.lengths:
             raise DatasetError("there are no episodes; give at least one of two observations")
         file.seek(0)
-        _write_header(file, sum(self.lengths), shape, dtype)
+        self._write_header(file)
 
-    def _learnable(self, number: int, episode: ArrayLike) -> np.ndarray:
-        """As it will be learned from; an episode that cannot be is named."""
-        try:
-            array = np.asarray(episode)
-            checked = Experience(array, [len(array)] if array.ndim else [])
-        except (DatasetError, ValueError) as error:
-            raise DatasetError(f"episode {number}: {error}") from error
-        return checked.observations
+    def _add(self, file: IO[bytes], episode: ArrayLike) -> None:
+        array = checked_episode(len(self.lengths), episode)
+        if not self.lengths:
+            self.shape, self._dtype = array.shape[1:], array.dtype
+            self._write_header(file)
+        if (array.shape[1:], array.dtype) != (self.shape, self._dtype):
+            raise DatasetError(
+                f"episode {len(self.lengths)} has observations of shape {array.shape[1:]} and {array.dtype}, "
+                f"episode 0 of {self.shape} and {self._dtype}; give all the same"
+            )
+        content = np.ascontiguousarray(array)
+        file.write(content.data)
+        self.digest.update(content.data)
+        self.lengths.append(len(array))
 
-
-def _write_header(file: IO[bytes], rows: int, shape: tuple[int, ...], dtype: Any) -> None:
-    """NumPy pads the header so that a longer first axis fits into the same bytes."""
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, *shape)}
-    np.lib.format.write_array_header_1_0(file, header)
+    def _write_header(self, file: IO[bytes]) -> None:
+        """NumPy pads the header so that a longer first axis fits into the same bytes."""
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (sum(self.lengths), *self.shape)}
+        np.lib.format.write_array_header_1_0(file, header)
 
 
 def _load_folder(folder: Path) -> Experience:
-    manifest = read_json(folder / MANIFEST)
+    try:
+        manifest = read_json(folder / MANIFEST)
+    except (CheckpointError, RecursionError) as error:
+        raise DatasetError(
+            f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
+        ) from error
     if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
         raise DatasetError(
             f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"
@@ -173,23 +201,30 @@ def _load_folder(folder: Path) -> Experience:
         raise DatasetError(
             f"{folder} has format {manifest.get('format')!r}; lapwing {__version__} reads format {FORMAT}"
         )
-    observations, lengths = (_mapped(folder / f"{name}.npy") for name in ("observations", "lengths"))
-    table = _mapped(folder / "table.npy") if (folder / "table.npy").is_file() else None
-    if observations.ndim > 1 and observations.dtype not in (np.float32, np.uint8):
+    observations, lengths = _mapped(folder / "observations.npy"), np.array(_mapped(folder / "lengths.npy"))
+    table = np.array(_mapped(folder / "table.npy")) if (folder / "table.npy").is_file() else None
+    kinds = (np.float32, np.uint8) if observations.ndim == 4 else (np.float32,)
+    if observations.ndim > 1 and observations.dtype not in kinds:
         raise DatasetError(
-            f"{folder / 'observations.npy'} holds {observations.dtype}; only float32 and bytes can be "
-            "learned from without loading them: write it again with lapwing.save_episodes"
+            f"{folder / 'observations.npy'} holds {observations.dtype} of shape {observations.shape}; only "
+            "float32, and images of bytes, can be learned from without loading them: write it again with "
+            "lapwing.save_episodes"
         )
     digest = hashlib.sha256()
     try:
         experience = Experience(
-            observations, np.array(lengths), table, on_piece=lambda p: digest.update(p.data)
+            observations,
+            lengths,
+            table,
+            on_piece=lambda piece: digest.update(np.ascontiguousarray(piece).data),
         )
     except DatasetError as error:
         raise DatasetError(f"{folder}: {error}") from error
+    _seal(digest, observations.shape, lengths, table)
     if manifest.get("sha256", digest.hexdigest()) != digest.hexdigest():
         raise DatasetError(
-            f"{folder / 'observations.npy'} is damaged: its content does not match the SHA-256 in {MANIFEST}"
+            f"{folder} is damaged: its content does not match the SHA-256 in {MANIFEST} "
+            "(if you changed it on purpose, leave sha256 out of it)"
         )
     return experience
 
@@ -198,6 +233,6 @@ def _mapped(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DatasetError(f"no data file {path}; the folder is incomplete")
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")  # of plain arrays alone: it knows no pickles
     except Exception as error:  # damaged bytes make numpy raise nearly anything
         raise DatasetError(f"{path} is damaged or not a plain .npy file ({error})") from error

@@ -116,8 +116,7 @@ class DiskLoss(eqx.Module):
 
     def at(self, begin: int, end: int) -> "DiskLoss":
         """For these steps, at most `most_steps`; the same numbers whatever the chunks."""
-        places = [self._places(step) for step in range(begin, end)]
-        flat = np.concatenate(places)
+        flat = np.concatenate([self._places(step) for step in range(begin, end)])
         order = np.argsort(flat)  # a file is read from its beginning to its end
         rows = np.empty((len(flat), *self.experience.observation_shape), self.experience.observations.dtype)
         rows[order] = self.experience.observe(flat[order])
@@ -130,8 +129,8 @@ class DiskLoss(eqx.Module):
         rng = np.random.default_rng([settings.seed, step])
         lam = float(annealed_lam(settings, step))
         pairs = draw_pairs(self.experience, lam, settings.batch, settings.past_end, rng)
-        states = rng.integers(len(self.experience.observations), size=self.batches[0, 2:].shape[:2])
-        return np.concatenate([*pairs, states.reshape(-1)])
+        alone = (self.batches.shape[1] - 2) * settings.batch
+        return np.concatenate([*pairs, rng.integers(len(self.experience.observations), size=alone)])
 
     def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
         """The loss of the pairs of this step; they have been drawn, so `key` is not used."""

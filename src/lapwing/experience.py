@@ -6,7 +6,6 @@ states is ever taken across the end of an episode.
 """
 
 import hashlib
-import io
 import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,14 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lapwing.errors import DatasetError
-from lapwing.storage import write_bytes
+from lapwing.storage import write_atomically
 
 MOST_IDS = 10_000_000
 """Ids above this are taken for hashes or cell numbers, not for states counted from 0."""
 BYTES_AT_ONCE = 1 << 26
 """Where all observations are looked at, so much is looked at at a time."""
 IN_MEMORY = 1 << 29
-"""Mapped observations of more bytes than this stay on disk."""
+"""The observations of a mapped file of more bytes than this stay on disk."""
+PLACES_AT_ONCE = 1_024
+"""Of a mapped file so many places are looked up at a time: each may bring in the 64 KiB around it."""
 OnPiece = Callable[[np.ndarray], object]
 
 
@@ -109,8 +110,12 @@ class Experience:
             [3, 2]
         """
         array, flags = _as_array("observations", observations), _as_array("ends", ends)
-        if flags.shape != array.shape[:1]:
-            raise DatasetError(f"ends have shape {flags.shape}, and there are {len(array)} observations")
+        if flags.dtype.kind not in "biuf":
+            raise DatasetError(f"ends must be true or false, not {flags.dtype}; give one flag an observation")
+        if array.ndim == 0 or flags.shape != array.shape[:1]:
+            raise DatasetError(
+                f"ends have shape {flags.shape}, and observations {array.shape}; give one flag an observation"
+            )
         lengths = lengths_of(flags.astype(bool))
         kept = np.repeat(lengths > 1, lengths)
         return cls(array if kept.all() else array[kept], lengths[lengths > 1])
@@ -138,8 +143,9 @@ class Experience:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the observations are mapped from a file that is too large to be held in memory."""
-        return isinstance(self.observations, np.memmap) and self.observations.nbytes > IN_MEMORY
+        """Whether the observations are, or are part of, a mapped file that is too large for memory."""
+        mapping = _mapping(self.observations)
+        return mapping is not None and len(mapping) > IN_MEMORY
 
     def transitions(self, numbers: np.ndarray) -> np.ndarray:
         """Where the transitions of these numbers, counted from 0 over all episodes, begin.
@@ -156,6 +162,11 @@ class Experience:
         return np.cumsum(self.lengths - 1)
 
     @cached_property
+    def longest(self) -> int:
+        """How many steps the longest episode has."""
+        return int(self.lengths.max()) - 1
+
+    @cached_property
     def ends(self) -> np.ndarray:
         """The place of the last observation of each episode."""
         return np.cumsum(self.lengths) - 1
@@ -168,8 +179,10 @@ class Experience:
 
     def observe(self, positions: np.ndarray) -> np.ndarray:
         """The observations at these places of the array."""
-        chosen = np.asarray(self.observations[positions])
-        forget_pages(self.observations)
+        mapping = _mapping(self.observations)
+        if mapping is not None:
+            return _looked_up(self.observations, mapping, np.asarray(positions))
+        chosen = self.observations[positions]
         return chosen if self.table is None else self.table[chosen]
 
     def episodes(self, chosen: np.ndarray) -> "Experience":
@@ -181,9 +194,15 @@ class Experience:
         """Two parts, the second with about this share of the episodes.
 
         Every so-many-th episode goes to the second part; the last ones where the data is on disk, so that
-        nothing is copied; and the end of the data where there are too few episodes for either.
+        nothing is copied; and the end of the data where there are too few episodes for either. Both parts
+        hold a transition if there are four observations.
+
+        Example:
+            >>> first, second = Experience(np.zeros((50, 2)), [5] * 10).split(0.2)
+            >>> first.n_episodes, second.n_episodes
+            (8, 2)
         """
-        second = max(1, round(share * self.n_episodes))
+        second = min(max(1, round(share * self.n_episodes)), self.n_episodes - 1)
         if self.n_episodes < 5:
             return self._split_at(int(len(self.observations) * (1 - share)))
         if self.on_disk:
@@ -193,18 +212,20 @@ class Experience:
         return self.episodes(~chosen), self.episodes(chosen)
 
     def _split_at(self, place: int) -> tuple["Experience", "Experience"]:
-        """Before and from this place; an episode that is cut becomes two, if both hold a transition."""
+        """Before and from this place; an episode that is cut becomes two.
+
+        A single observation on either side of the cut has no transition and is left out: always the last
+        of the first part or the first of the second, so that nothing is copied.
+        """
         place = min(max(place, 2), len(self.observations) - 2)
         begins = self.ends + 1 - self.lengths
         before = np.clip(place - begins, 0, self.lengths)
-        parts = []
-        for part, lengths in ((slice(None, place), before), (slice(place, None), self.lengths - before)):
-            rows, kept = self.observations[part], lengths[lengths > 0]
-            if (kept < 2).any():  # a single observation at the cut has no transition
-                single = np.repeat(kept < 2, kept)
-                rows = rows[~single]
-            parts.append(self._part(rows, kept[kept > 1]))
-        return parts[0], parts[1]
+        after = self.lengths - before
+        end, begin = place - int(np.sum(before == 1)), place + int(np.sum(after == 1))
+        return (
+            self._part(self.observations[:end], before[before > 1]),
+            self._part(self.observations[begin:], after[after > 1]),
+        )
 
     def tabulated(self, limit: int = 5_000) -> "Experience":
         """The same with enumerated states, if at most `limit` differ and they recur; else itself.
@@ -238,9 +259,28 @@ class Experience:
         arrays |= {"observations": _smallest_integers(self.observations), "lengths": self.lengths}
         if self.table is not None:
             arrays["table"] = self.table
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
-        write_bytes(Path(path), buffer.getvalue())
+        write_atomically(
+            Path(path),
+            lambda buffer: np.savez(buffer, **arrays),  # pyright: ignore[reportArgumentType]
+        )
+
+
+def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
+    """One episode as it will be learned from; one that cannot be is refused by its number."""
+    array = _as_array(f"episode {number}", episode)
+    if array.ndim == 0:
+        raise DatasetError(f"episode {number} is a single number; give an array of observations")
+    if len(array) < 2:
+        raise DatasetError(_too_short(number, len(array)))
+    try:
+        checked, _ = _checked_observations(array, None)
+    except DatasetError as error:
+        raise DatasetError(f"episode {number}: {error}") from error
+    for begin, piece in pieces(checked):
+        bad = _first_not_finite(piece)
+        if bad is not None:
+            raise DatasetError(_not_finite(number, begin + bad))
+    return checked
 
 
 def _as_array(name: str, values) -> np.ndarray:
@@ -260,11 +300,15 @@ def _checked_lengths(lengths) -> np.ndarray:
         raise DatasetError(f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}")
     if array.min() < 2:
         short = int(np.argmax(array < 2))
-        raise DatasetError(
-            f"episode {short} has {array[short]} observations; an episode needs at least 2, "
-            "the two ends of one transition: leave it out"
-        )
+        raise DatasetError(_too_short(short, array[short]))
     return array.astype(np.int64)
+
+
+def _too_short(episode: int, length: int | np.integer) -> str:
+    return (
+        f"episode {episode} has {length} observations; an episode needs at least 2, "
+        "the two ends of one transition: leave it out"
+    )
 
 
 def _checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray | None]:
@@ -280,6 +324,7 @@ def _checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray |
 
 
 def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
+    ids = np.asarray(ids)  # of a mapped file too: ids are few bytes, and are gone through again and again
     if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
         raise DatasetError(
             f"with a table, observations must be integer ids (n,), not {ids.dtype} of {ids.shape}"
@@ -325,9 +370,27 @@ def pieces(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 def forget_pages(array: np.ndarray) -> None:
     """Let go of what was read of a mapped file, which would else count as this process's memory."""
-    mapped = getattr(array, "_mmap", None)
-    if mapped is not None:
-        mapped.madvise(mmap.MADV_DONTNEED)
+    mapping = _mapping(array)
+    if mapping is not None and getattr(array, "mode", None) != "c":  # whose changes are in memory alone
+        mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping(array: np.ndarray) -> mmap.mmap | None:
+    """What an array is mapped by; a copy of a mapped one is of the same type, but has none."""
+    return getattr(array, "_mmap", None)
+
+
+def _looked_up(array: np.ndarray, mapping: mmap.mmap, places: np.ndarray) -> np.ndarray:
+    """Rows of a mapped array, letting go of its pages on the way."""
+    at_once = min(PLACES_AT_ONCE, max(1, BYTES_AT_ONCE // max(1, array[:1].nbytes)))
+    flat = places.reshape(-1)
+    rows = np.empty((len(flat), *array.shape[1:]), array.dtype)
+    mapping.madvise(mmap.MADV_RANDOM)  # or the system reads a megabyte ahead at each place
+    for begin in range(0, len(flat), at_once):
+        rows[begin : begin + at_once] = array[flat[begin : begin + at_once]]
+        forget_pages(array)
+    mapping.madvise(mmap.MADV_NORMAL)
+    return rows.reshape(*places.shape, *array.shape[1:])
 
 
 def lengths_of(ends: np.ndarray) -> np.ndarray:
@@ -337,7 +400,6 @@ def lengths_of(ends: np.ndarray) -> np.ndarray:
 
 
 def _check_finite(experience: Experience, on_piece: OnPiece | None) -> None:
-    named = "observations" if experience.table is None else "table"
     array = experience.observations if experience.table is None else experience.table
     if on_piece is not None and experience.table is not None:
         for _, piece in pieces(experience.observations):
@@ -345,17 +407,25 @@ def _check_finite(experience: Experience, on_piece: OnPiece | None) -> None:
     for begin, piece in pieces(array):
         if on_piece is not None and experience.table is None:
             on_piece(piece)
-        if np.issubdtype(piece.dtype, np.floating) and not np.isfinite(piece).all():
-            bad = begin + int(np.argmin(np.isfinite(piece).reshape(len(piece), -1).all(axis=1)))
-            raise DatasetError(_not_finite(experience, named, bad))
+        bad = _first_not_finite(piece)
+        if bad is None:
+            continue
+        if experience.table is not None:
+            raise DatasetError(f"table holds NaN or infinity at state {begin + bad}; mend or drop it")
+        episode = int(np.searchsorted(experience.ends, begin + bad))
+        raise DatasetError(_not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
 
 
-def _not_finite(experience: Experience, named: str, bad: int) -> str:
-    if experience.table is not None:
-        return f"{named} holds NaN or infinity at state {bad}; mend or drop it"
-    episode = int(np.searchsorted(experience.ends, bad))
-    step = bad - int(experience.lengths[:episode].sum())
-    return f"{named} hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
+def _first_not_finite(rows: np.ndarray) -> int | None:
+    """The first row that holds NaN or infinity."""
+    if not np.issubdtype(rows.dtype, np.floating):
+        return None
+    finite = np.isfinite(rows)
+    return None if finite.all() else int(np.argmin(finite.reshape(len(rows), -1).all(axis=1)))
+
+
+def _not_finite(episode: int, step: int) -> str:
+    return f"observations hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
 
 
 def _smallest_integers(array: np.ndarray) -> np.ndarray:

@@ -44,7 +44,7 @@ class GoalMeter:
         filter: the spectral filter of the distance; None is `commute` where eigenfunctions are told apart.
         gamma: the agent's discount, for `potential`.
         radius: how near is there, where `goal` is an observation.
-        scale: multiplies the distance in the embedding.
+        scale: multiplies the distance in the embedding; None makes the mean distance between states 1.
         keep_reward: the environment's own reward takes the place of `sparse` in the form.
         observation_key: which part of Dict observations φ sees; None is what φ was learned from.
         num_envs: how many observations come at a time; None is one, not in a batch.
@@ -60,7 +60,7 @@ class GoalMeter:
         filter: Filter | None,
         gamma: float | None,
         radius: float,
-        scale: float,
+        scale: float | None,
         keep_reward: bool,
         observation_key: str | None,
         num_envs: int | None = None,
@@ -77,12 +77,14 @@ class GoalMeter:
         if representation is not None and form in SHAPED_BY_PHI:
             learned = opened(representation)
             self._forward = Forward(learned, chosen_filter(filter, learned))
+            if scale is None:  # all filters have the mean distance of `soft`
+                scale = 1 / (learned.soft_distance or 1.0)
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
         self.view = view_of(space, seen_key(space, learned, observation_key))
         self._batch = () if num_envs is None else (num_envs,)
-        self._form, self._radius, self._scale = FORMS[form], radius, scale
+        self._form, self._radius, self._scale = FORMS[form], radius, scale or 1.0
         self._gamma = np.nan if gamma is None else gamma
         self._keep_reward = keep_reward
         self._kind = _Kind(None, radius, False)
@@ -132,7 +134,7 @@ class GoalMeter:
         """How far observations, as the environment gives them, are from the goals."""
         if self._z is None:
             raise ConfigError("there is no goal yet; reset the environment first")
-        seen = self.view.many(observations) if self._batch else self.view.one(observations)
+        seen = self.view.many(observations) if self._batch else seen_one(self.view, observations)
         kind = self._kind
         z = self._flat(seen) if kind.h is None else self._goal_vectors(kind.h(seen))
         away = z - self._z
@@ -159,7 +161,7 @@ class GoalMeter:
                 f"{np.shape(goal.z)}; give the Goal a state, or learn φ from what its h gives"
             )
 
-    def _seen_goal(self, goal: Any) -> np.ndarray:
+    def _seen_goal(self, goal: Any) -> Any:
         """A goal as φ sees it, or one for each environment."""
         key, shape = self.view.key, self.view.raw_shape
         raw = np.asarray(goal[key] if isinstance(goal, dict) and key in goal else goal)
@@ -207,6 +209,11 @@ def seen_key(space: gymnasium.Space, learned: Representation | None, key: str | 
     return key
 
 
+def seen_one(view: View, observation: Any) -> Any:
+    """One observation as φ sees it; an index is a NumPy number."""
+    return view.seen(np.asarray(view.pick(observation))[None])[0]
+
+
 def check_fits(forward: Forward, view: View) -> None:
     """Refuse a φ of other observations."""
     if forward.shape != view.shape:
@@ -221,12 +228,12 @@ def check_fits(forward: Forward, view: View) -> None:
         )
 
 
-def _check_shaping(filter: str | None, radius: float, scale: float) -> None:
+def _check_shaping(filter: str | None, radius: float, scale: float | None) -> None:
     if filter is not None:
         check_filter(filter)
     if not 0 <= radius < np.inf:
         raise ConfigError(f"radius must be at least 0 and finite, not {radius!r}")
-    if not 0 < scale < np.inf:
+    if scale is not None and not 0 < scale < np.inf:
         raise ConfigError(f"scale must be above 0 and finite, not {scale!r}")
 
 

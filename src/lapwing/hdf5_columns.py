@@ -7,8 +7,6 @@ followed, and sizes are checked before anything is read.
 
 import io
 import math
-import mmap
-import struct
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -22,10 +20,10 @@ import numpy as np
 
 from lapwing.archives import BOMB_BYTES, BOMB_RATIO, GIB
 from lapwing.errors import ConfigError, DatasetError, LapwingError
+from lapwing.hdf5_heaps import rows_of_any_length
 
 MOST_BYTES = 8 * GIB
 """What columns that are read together may unpack to."""
-_HEAP = b"GCOL\x01"
 _OWN_FILTERS = (1, 2, 3, 4, 5, 6, 32000)  # of HDF5 and of h5py; for any other HDF5 looks for a library
 
 
@@ -47,33 +45,6 @@ def opened(path: Path) -> Iterator[Any]:
     except Exception as error:
         reason = textwrap.shorten(str(error) or type(error).__name__, 200, placeholder=" …")
         raise DatasetError(f"{path} is damaged or not an HDF5 file ({reason})") from error
-
-
-def check_heaps(path: Path) -> None:
-    """Refuse a file whose heaps, where HDF5 keeps rows of any length, have objects that lead nowhere.
-
-    HDF5 2.0 goes round for ever in a heap that was damaged so, or of which zeros were downloaded.
-    """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        start = content.find(_HEAP)
-        while start >= 0:
-            _check_heap(
-                path, content[start : start + int.from_bytes(content[start + 8 : start + 16], "little")]
-            )
-            start = content.find(_HEAP, start + 1)
-
-
-def _check_heap(path: Path, heap: bytes) -> None:
-    """Walk over the objects as HDF5 does; its file format specification, III.E, has the layout."""
-    place = 16
-    while place + 16 <= len(heap):
-        index, size = struct.unpack_from("<H6xQ", heap, place)
-        step = size if index == 0 else 16 + -(-size // 8) * 8
-        if not 0 < step <= len(heap) - place:
-            raise DatasetError(
-                f"{path} is damaged: a heap in it is broken; download or collect the data again"
-            )
-        place += step
 
 
 def child(node: Any, name: str, where: str) -> Any:
@@ -151,12 +122,9 @@ class Column:
             )
 
     def _check_content(self) -> None:
-        import h5py
-
         shape, dtype = self.dataset.shape, self.dataset.dtype
         if self.jpeg:
-            bytes_of_images = h5py.check_vlen_dtype(dtype) or dtype  # vlen if they differ in length
-            if bytes_of_images != np.uint8 or not shape or len(shape) != 1 + (dtype == np.uint8):
+            if not (self._is_of_any_length() or (dtype == np.uint8 and shape and len(shape) == 2)):
                 raise DatasetError(
                     f"{self.where} holds {dtype} of shape {shape}, and no JPEG images as its metadata says; "
                     "download or collect the data again"
@@ -172,21 +140,38 @@ class Column:
                 "download or collect the data again"
             )
 
+    def _is_of_any_length(self) -> bool:
+        """Whether it is as Minari keeps images that are packed to different lengths."""
+        import h5py
+
+        dataset = self.dataset
+        plain = dataset.chunks is not None and not dataset.id.get_create_plist().get_nfilters()
+        return h5py.check_vlen_dtype(dataset.dtype) == np.uint8 and len(dataset.shape) == 1 and plain
+
+    def _packed_images(self) -> Iterator[bytes]:
+        if self._is_of_any_length():
+            yield from rows_of_any_length(self.dataset)
+        else:
+            yield from (row.tobytes() for row in self.dataset[()])
+
     def _images(self) -> np.ndarray:
         from PIL.Image import DecompressionBombWarning
 
         images = np.empty((len(self), *(self.space.shape or ())), np.uint8)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", DecompressionBombWarning)
-            for number in range(len(self)):
-                try:
-                    # One by one, for any number of rows may share the bytes of one.
-                    images[number] = self._image(self.dataset[number].tobytes())
-                except Exception as error:  # Pillow raises nearly anything
-                    raise DatasetError(
-                        f"{self.where} has a damaged JPEG image {number} ({error}); "
-                        "download or collect the data again"
-                    ) from error
+        done = 0
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DecompressionBombWarning)
+                for packed in self._packed_images():
+                    images[done] = self._image(packed)
+                    done += 1
+            if done != len(self):
+                raise ValueError(f"there are only {done} of {len(self)}")
+        except Exception as error:  # Pillow raises nearly anything
+            reason = textwrap.shorten(str(error) or type(error).__name__, 200, placeholder=" …")
+            raise DatasetError(
+                f"{self.where} has a damaged JPEG image {done} ({reason}); download or collect the data again"
+            ) from error
         return images
 
     def _image(self, content: bytes) -> np.ndarray:

@@ -99,7 +99,7 @@ def _in_minari(source: MinariSet, key: str | None) -> Found:
     data = open_minari(source.name)
     arrays = {"observation space": str(data.observation_space)}
     view = view_of(data.observation_space, key)
-    episodes = [view.many(episode) for episode in data.episodes()]
+    episodes = [view.many(episode) for episode in data.episodes(only=key)]
     return arrays, np.concatenate(episodes), np.array([len(episode) for episode in episodes])
 
 

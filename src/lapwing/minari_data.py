@@ -19,7 +19,7 @@ import jax
 from gymnasium import spaces
 
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
-from lapwing.hdf5_columns import Column, check_heaps, check_together, child, opened
+from lapwing.hdf5_columns import Column, check_together, child, opened
 from lapwing.minari_spaces import is_image, parts, space_from_json
 from lapwing.storage import file_sha256
 
@@ -81,9 +81,7 @@ class MinariData:
         return spaces.Dict({only: known[only]})
 
     def _read(self, space: gymnasium.Space) -> Iterator[Any]:
-        path = _file_in(self.path, _DATA)
-        with opened(path) as file:
-            check_heaps(path)
+        with opened(_file_in(self.path, _DATA)) as file:
             for number in range(self.n_episodes):
                 where = f"minari:{self.name}, episode {number}"
                 columns = self._columns(child(file, f"episode_{number}/observations", where), space, where)
@@ -111,6 +109,11 @@ def open_minari(name: str) -> MinariData:
     Args:
         name: an id such as `point/umaze-v0`, looked up in MINARI_DATASETS_PATH or ~/.minari/datasets, or
             the path of a data set's folder, which begins with `./` or is absolute.
+
+    Example:
+        >>> open_minari("point/../../umaze-v0")
+        Traceback (most recent call last):
+        lapwing.errors.DatasetError: minari:point/../../umaze-v0 is neither an id nor a path; ...
     """
     name = name.removeprefix("minari:")
     try:

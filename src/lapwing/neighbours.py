@@ -62,7 +62,7 @@ def shortest_bridges(points: np.ndarray, label: np.ndarray) -> np.ndarray:
         >>> int(here[0]), int(there[0])
         (2, 1)
     """
-    bridges: list[tuple[int, int]] = []
+    bridges: list[Any] = []
     names, sizes = np.unique(label, return_counts=True)
     for name in names[names != names[np.argmax(sizes)]]:  # each becomes part of another, but the largest
         inside, outside = np.flatnonzero(label == name), np.flatnonzero(label != name)
@@ -71,6 +71,20 @@ def shortest_bridges(points: np.ndarray, label: np.ndarray) -> np.ndarray:
         bridges.append((inside[shortest], outside[nearest[shortest, 0]]))
         label = np.where(label == name, label[bridges[-1][1]], label)
     return np.array(bridges, dtype=np.intp).reshape(-1, 2).T
+
+
+def neighbour_distance(points: np.ndarray, n_neighbors: int) -> float:
+    """The median distance to the `n_neighbors`-th neighbour, each feature in its standard deviations.
+
+    Example:
+        >>> round(neighbour_distance(np.arange(100.0)[:, None], 10) * np.std(np.arange(100)))
+        5
+    """
+    spread = np.std(points, axis=0)
+    scaled = points / np.where(spread > 0, spread, 1.0)
+    some = scaled[:: max(1, len(points) // 2_000)]
+    distances, _ = _nearest(scaled, some, min(n_neighbors, len(points) - 1) + 1)
+    return float(np.median(distances[:, -1]))
 
 
 def transition_matrix(weights: Any) -> Any:
@@ -113,8 +127,8 @@ def random_walks(weights: Any, walkers: int, steps: int, rng: np.random.Generato
 
 def _nearest(points: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The distances and the indices of the `count` points nearest to each place."""
-    distances, indices = KDTree(points).query(places, k=np.arange(1, count + 1))
-    return np.asarray(distances), np.asarray(indices)
+    tree: Any = KDTree(points)
+    return tree.query(places, k=np.arange(1, count + 1))
 
 
 def _symmetric(edges: np.ndarray, weights: np.ndarray, size: int) -> Any:

@@ -186,9 +186,8 @@ class OnlineLearner:
 
     def _kept_with(self, new: Experience) -> list[np.ndarray]:
         episodes = [*self._episodes, *np.split(new.observations, new.ends[:-1] + 1)]
-        while len(episodes) > 1 and _transitions(episodes) > self._capacity:
-            del episodes[0]
-        return episodes
+        onwards = np.cumsum([len(episode) - 1 for episode in reversed(episodes)])
+        return episodes[-max(1, int(np.sum(onwards <= self._capacity))) :]
 
     def _experience(self, episodes: list[np.ndarray]) -> Experience:
         table = None if self._n_states is None else np.arange(self._n_states)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
 from lapwing.experience import Experience
 
 PastEnd = Literal["discard", "truncate"]
+_MOST_DRAWN = 1 << 20
 
 
 class PairSampler(NamedTuple):
@@ -93,22 +94,32 @@ def draw_pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`sample_pairs` in NumPy, which keeps nothing for each place: for data on disk, or that grows.
 
-    A pair that runs past its episode's end is thrown away and another one drawn, as the paper says.
+    A place is thrown away as often as its pair would run past the end of the episode, and another one drawn;
+    compared with the longest episode, so that half of those from episodes as long are kept even near λ = 1.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> u, v = draw_pairs(Experience(np.arange(6), [3, 3]), 0.9, 100, "discard", rng)
+        >>> sorted({(int(a), int(b)) for a, b in zip(u, v)})
+        [(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)]
     """
+    log_lam = np.log(lam) if lam > 0 else -np.inf
     found: list[np.ndarray] = []
-    missing = batch
-    share = max(surviving_share(experience, lam), 1e-3) if past_end == "discard" else 1.0
-    while missing > 0:
-        places = experience.transitions(rng.integers(experience.n_transitions, size=int(missing / share) + 8))
-        steps = rng.geometric(1 - lam, size=len(places))
-        ends = experience.ends[np.searchsorted(experience.ends, places)]
-        if past_end == "truncate":
-            steps = np.minimum(steps, ends - places)
-        inside = places + steps <= ends
-        found.append(np.stack([places[inside], (places + steps)[inside]]))
-        missing -= int(inside.sum())
-    pairs = np.concatenate(found, axis=1)[:, :batch]
-    return pairs[0], pairs[1]
+    drawn, kept = 0, 0
+    while kept < batch:
+        count = min(int((batch - kept) * (drawn + 1) / (kept + 1)) + 8, _MOST_DRAWN)
+        places = experience.transitions(rng.integers(experience.n_transitions, size=count))
+        horizons = experience.ends[np.searchsorted(experience.ends, places)] - places
+        inside = np.ones(count)
+        if past_end == "discard":
+            inside = -np.expm1(horizons * log_lam)
+            survives = rng.random(count) * -np.expm1(experience.longest * log_lam) < inside
+            places, horizons, inside = places[survives], horizons[survives], inside[survives]
+        tau = 1 + np.floor(np.log1p(-rng.random(len(places)) * inside) / log_lam)
+        found.append(np.stack([places, places + np.minimum(tau, horizons).astype(np.int64)]))
+        drawn, kept = drawn + count, kept + len(places)
+    u, v = np.concatenate(found, axis=1)[:, :batch]
+    return u, v
 
 
 def _log(lam):

@@ -1,18 +1,21 @@
 """What can be learned from, by name or as it is: mazes, arenas, planes, environments, data sets, arrays."""
 
+import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
-from lapwing.data_files import MANIFEST, is_data_folder, load_experience
+from lapwing.data_files import MANIFEST, is_data_folder, load_experience, without_manifest
 from lapwing.envs.arena import Arena, open_arena, parse_arena
 from lapwing.envs.plane import Plane, open_plane, parse_plane
 from lapwing.errors import ConfigError, DatasetError, nearest
@@ -90,6 +93,8 @@ def _named(text: str, path: Path) -> Source:
             f"{text} is a run folder; lapwing evaluate {text} measures it, "
             f"lapwing learn TARGET --out {text} --resume goes on with it"
         )
+    if _is_file(path / "observations.npy"):
+        raise ConfigError(without_manifest(path))
     if path.suffix == ".npz":
         raise ConfigError(f"no data file {path}; check the path")
     raise ConfigError(
@@ -119,7 +124,10 @@ def describe(source: Source) -> dict[str, Any]:
     if isinstance(source, gymnasium.Env | VectorEnv):
         return {"kind": "env", "name": env_name(source)}
     if isinstance(source, MinariSet):
-        return {"kind": "minari", "name": source.name, "sha256": open_minari(source.name).digest()}
+        data = open_minari(source.name)
+        path = source.name.startswith("./")  # found again from any folder
+        name = str(data.path.resolve()) if path else source.name
+        return {"kind": "minari", "name": name, "sha256": data.digest()}
     if isinstance(source, DataFile):
         path = source.path.resolve()
         return {"kind": "data", "path": str(path), "sha256": _identity(path)}
@@ -146,6 +154,10 @@ def recall(description: dict[str, Any], collected: Path) -> Source:
                 "put it back to evaluate the run"
             )
         return MinariSet(description["name"])
+    if kind != "data":
+        raise ConfigError(
+            f"the run was learned from a target of kind {kind!r}, which this lapwing cannot open"
+        )
     path = Path(description["path"])
     there = path.is_file() or is_data_folder(path)
     if not there or _identity(path) != description["sha256"]:
@@ -171,31 +183,41 @@ def make_env(env_id: str) -> gymnasium.Env:
     Args:
         env_id: a registered id; `module:ID`, where importing the module registers it; or `file.py:Class`.
     """
+    return _maker(env_id)()
+
+
+def make_envs(env_id: str, num_envs: int | None) -> Env:
+    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1."""
+    make = _maker(env_id)  # first, for it may register the environment
+    spec = gymnasium.registry.get(env_id.rpartition(":")[2])
+    own = spec is not None and spec.vector_entry_point is not None
+    if num_envs is None:
+        num_envs = 16 if own else 1
+    if num_envs == 1:
+        return make()
+    if spec is not None and own:
+        with _made(env_id):
+            return gymnasium.make_vec(spec, num_envs, gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
+    return SyncVectorEnv([make] * num_envs)
+
+
+def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
+    """What makes the environment, as often as it is called; a file is run once for all of them."""
     module, _, name = env_id.rpartition(":")
     if module.endswith(".py"):
-        return _from_file(Path(module), name)
+        return partial(_made_of, env_id, _class_in(Path(module), name))
     if module:
         _import(module)
     if name not in gymnasium.registry:
         _register_where_installed(name)
     if name not in gymnasium.registry:
         raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(name)}")
+    return partial(_made_of, env_id, partial(gymnasium.make, name))
+
+
+def _made_of(env_id: str, make: Callable[[], gymnasium.Env]) -> gymnasium.Env:
     with _made(env_id):
-        return gymnasium.make(name)
-
-
-def make_envs(env_id: str, num_envs: int | None) -> Env:
-    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1."""
-    spec = gymnasium.registry.get(env_id.rpartition(":")[2])
-    own = spec is not None and spec.vector_entry_point is not None
-    if num_envs is None:
-        num_envs = 16 if own else 1
-    if num_envs == 1:
-        return make_env(env_id)
-    if spec is not None and own:
-        with _made(env_id):
-            return gymnasium.make_vec(spec, num_envs, gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
-    return SyncVectorEnv([lambda: make_env(env_id)] * num_envs)
+        return make()
 
 
 @contextmanager
@@ -221,30 +243,42 @@ def _register_where_installed(name: str) -> None:
 def _import(module: str) -> None:
     try:
         importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # a module may raise anything
         raise ConfigError(f"the module {module!r} cannot be imported ({error}); check its name") from error
 
 
-def _from_file(path: Path, name: str) -> gymnasium.Env:
-    """An environment of a class in a user's own file, which is run for it."""
+def _class_in(path: Path, name: str) -> type[gymnasium.Env]:
+    """An environment's class in a user's own file, which is run for it."""
     if not path.is_file():
         raise ConfigError(f"no file {path}; give gym:FILE.py:CLASS")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules.setdefault(path.stem, importlib.util.module_from_spec(spec))
-    spec.loader.exec_module(module)
+    module = _run_file(path)
     classes = {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, gymnasium.Env) and value.__module__ == path.stem
+        found: value
+        for found, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, gymnasium.Env)
+        and value.__module__ == module.__name__
     }
+    if not classes:
+        raise ConfigError(f"{path} defines no environment; derive {name} from gymnasium.Env")
     if name not in classes:
         raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, classes)}")
+    return classes[name]
+
+
+def _run_file(path: Path) -> ModuleType:
+    # Under a name that no other module has: one called random.py must not become `random`.
+    name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for it
     try:
-        return classes[name]()
-    except TypeError as error:
-        raise ConfigError(f"{path}: {name}() cannot be made without arguments ({error})") from error
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # it may raise anything
+        del sys.modules[name]
+        raise ConfigError(f"{path} cannot be run ({type(error).__name__}: {error}); mend it") from error
+    return module
 
 
 def _nearest_env(env_id: str) -> str:

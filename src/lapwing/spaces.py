@@ -51,27 +51,31 @@ class View:
 
     def one(self, observation: Any) -> np.ndarray:
         """One observation as φ sees it."""
-        return self.seen(np.asarray(self.pick(observation))[None])[0]
+        return self.seen(np.asarray(self.pick(observation))[None])[0, ...]
 
     def many(self, observations: Any) -> np.ndarray:
         """A batch of observations as φ sees it."""
         return self.seen(np.asarray(self.pick(observations)))
 
-    def seen(self, picked: np.ndarray) -> np.ndarray:
-        """What `pick` picked of a batch, as φ sees it."""
-        if picked.shape[1:] != self.raw_shape:
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse an observation of another shape than the space has."""
+        if shape != self.raw_shape:
             raise ConfigError(
-                f"observations have shape {picked.shape[1:]}, and the space says {self.raw_shape}; "
+                f"observations have shape {shape}, and the space says {self.raw_shape}; "
                 "give what the environment gives"
             )
+
+    def seen(self, picked: np.ndarray) -> np.ndarray:
+        """What `pick` picked of a batch, as φ sees it."""
+        self.check_shape(picked.shape[1:])
         if self.kind == "index":
-            return picked.astype(np.int32) - self.start
+            return (picked.astype(np.int64) - self.start).astype(np.int32)
         if self.kind == "vector":
-            return picked.reshape(len(picked), -1).astype(np.float32)
+            return _as_float32(picked.reshape(len(picked), -1))
         if self.channels_first:
             picked = np.moveaxis(picked, 1, -1)
         images = picked.reshape(len(picked), *self.shape)
-        return images if images.dtype == np.uint8 else images.astype(np.float32)
+        return images if images.dtype == np.uint8 else _as_float32(images)
 
 
 def view_of(space: gymnasium.Space, key: str | None = None) -> View:
@@ -90,6 +94,8 @@ def view_of(space: gymnasium.Space, key: str | None = None) -> View:
             )
         dtype = np.dtype(np.int64)
         return View("index", (), (), dtype, key, int(space.start), int(space.n))
+    if 0 in (space.shape or ()):
+        raise ConfigError(f"observations of shape {space.shape} are empty; nothing can be learned from them")
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
         return View("vector", (_size(space),), space.shape, np.dtype(space.dtype), key)
     if not isinstance(space, spaces.Box):
@@ -126,8 +132,6 @@ def _part(space: gymnasium.Space, key: str | None) -> gymnasium.Space:
 
 def _view_of_box(space: spaces.Box, key: str | None) -> View:
     shape, dtype = space.shape, np.dtype(space.dtype)
-    if 0 in shape:
-        raise ConfigError(f"observations of shape {shape} are empty; nothing can be learned from them")
     if len(shape) > 3:
         raise ConfigError(
             f"observations of shape {shape} cannot be embedded; make them images (height, width, channels) "
@@ -140,6 +144,11 @@ def _view_of_box(space: spaces.Box, key: str | None) -> View:
     if len(shape) == 2 and dtype == np.uint8:
         return View("image", (*shape, 1), shape, dtype, key)
     return View("vector", (_size(space),), shape, dtype, key)
+
+
+def _as_float32(array: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused with its place
+        return array.astype(np.float32)
 
 
 def _size(space: gymnasium.Space) -> int:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from lapwing.archives import MOST_BYTES
 from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, true_chain
 from lapwing.collecting import Policy, Progress, collect, collect_walks, experience_of
 from lapwing.data_files import load_experience
@@ -299,9 +300,17 @@ def _target_of_data(
 
 def _experience_of_minari(data: MinariData, settings: LearnSettings) -> Experience:
     view = view_of(data.observation_space, settings.observation_key)
-    picked = [np.asarray(view.pick(episode)) for episode in data.episodes()]
-    lengths = np.array([len(episode) for episode in picked])
-    return experience_of(view, np.concatenate(picked), lengths)
+    picked: list[np.ndarray] = []
+    held = 0
+    for episode in data.episodes(only=settings.observation_key):
+        picked.append(np.asarray(view.pick(episode)))
+        held += picked[-1].nbytes
+        if held > MOST_BYTES:
+            raise DatasetError(
+                f"minari:{data.name} holds more than {MOST_BYTES / 2**30:.0f} GiB of observations; write "
+                "them to a folder with lapwing.save_episodes, which need not fit into memory"
+            )
+    return experience_of(view, np.concatenate(picked), np.array([len(episode) for episode in picked]))
 
 
 def _experience_of_env(

@@ -37,7 +37,7 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         filter: Filter | None = None,
         gamma: float | None = None,
         radius: float = 1e-6,
-        scale: float = 1.0,
+        scale: float | None = None,
         reward_scale: float = 1.0,
         keep_reward: bool = False,
         observation_key: str | None = None,

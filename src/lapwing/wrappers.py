@@ -13,7 +13,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from lapwing.errors import ConfigError
 from lapwing.forward import Forward, What
-from lapwing.goals import GoalMeter, check_fits, opened, seen_key
+from lapwing.goals import GoalMeter, check_fits, opened, seen_key, seen_one
 from lapwing.representation import Representation
 from lapwing.settings import Filter, RewardForm
 from lapwing.spaces import view_of
@@ -39,7 +39,8 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         filter: the spectral filter of the distance; None is `commute`, or `soft` if φ was not rotated.
         gamma: the agent's discount, for `potential`.
         radius: how near is there, where `goal` is an observation.
-        scale: multiplies the distance in the embedding; `GoalReward.in_steps` finds it for `potential`.
+        scale: multiplies the distance in the embedding; None makes the mean distance between states 1.
+            `GoalReward.in_steps` finds the one that counts in steps, which `potential` wants.
         reward_scale: multiplies the reward.
         keep_reward: the environment's own reward takes the place of `sparse` in `mix`, `rawmix` and
             `potential`.
@@ -66,7 +67,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         filter: Filter | None = None,
         gamma: float | None = None,
         radius: float = 1e-6,
-        scale: float = 1.0,
+        scale: float | None = None,
         reward_scale: float = 1.0,
         keep_reward: bool = False,
         observation_key: str | None = None,
@@ -195,7 +196,7 @@ class Eyes:
 
     def one(self, observation: Any) -> Any:
         """One observation with φ."""
-        return self._joined(observation, self._forward(self._view.one(observation)))
+        return self._joined(observation, self._forward(seen_one(self._view, observation)))
 
     def many(self, observations: Any) -> Any:
         """A batch of observations with φ."""
