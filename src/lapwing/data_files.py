@@ -120,7 +120,7 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
     write_atomically(folder / "observations.npy", write)
     lengths = np.array(writer.lengths, np.int64)
     write_atomically(folder / "lengths.npy", lambda file: np.save(file, lengths))
-    _seal(writer.digest, (lengths.sum(), *writer.shape), lengths, None)
+    _seal(writer.digest, (sum(writer.lengths), *writer.shape), lengths, None)
     manifest = {"kind": _KIND, "format": FORMAT, "version": __version__, "sha256": writer.digest.hexdigest()}
     write_json(folder / MANIFEST, manifest)
     return load_experience(folder)
@@ -128,7 +128,7 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
 
 def _seal(digest: Any, shape: tuple[int, ...], lengths: np.ndarray, table: np.ndarray | None) -> None:
     """Add what is known only after the last observation."""
-    digest.update(f"{[int(axis) for axis in shape]}".encode())
+    digest.update(f"{shape}".encode())
     digest.update(lengths.astype("<i8").tobytes())
     if table is not None:
         digest.update(f"{table.dtype}{table.shape}".encode() + table.tobytes())
@@ -137,11 +137,21 @@ def _seal(digest: Any, shape: tuple[int, ...], lengths: np.ndarray, table: np.nd
 def _check_free(folder: Path) -> None:
     if folder.is_file():
         raise StorageError(f"{folder} is a file; name a folder")
-    known = {MANIFEST, "observations.npy", "lengths.npy", "table.npy"} if is_data_folder(folder) else set()
+    known = {MANIFEST, "observations.npy", "lengths.npy", "table.npy"} if _is_ours(folder) else set()
     others = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     foreign = sorted(name for name in others if name not in known and not name.startswith("."))
     if foreign:
         raise StorageError(f"{folder} is not empty (it holds {foreign[0]}); name another folder")
+
+
+def _is_ours(folder: Path) -> bool:
+    if not is_data_folder(folder):
+        return False
+    try:
+        manifest = read_json(folder / MANIFEST)
+    except (CheckpointError, RecursionError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("kind") == _KIND
 
 
 class _EpisodeWriter:

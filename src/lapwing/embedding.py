@@ -36,7 +36,7 @@ best at 0.5 or 1 (0.91 to 0.99). At 4 it is 0.44 of the blobs, 0.83 and 0.95 of 
 lapwing's rule for mazes, which asks for the nearest neighbour alone, gives 1.5 to 4. Of digits, whose
 neighbours are further apart than a standard deviation, only `mlp` generalises: 0.97, to 0.85 of `fourier`.
 """
-EXACT: dict[str, Any] = {"steps": 500, "learning_rate": 0.005, "hidden": (64, 64), "fourier_features": 64}
+EXACT: dict[str, Any] = {"steps": 400, "learning_rate": 0.005, "hidden": (64, 64), "fourier_features": 64}
 """A third of lapwing's defaults, for a cloud has no walls: the first ten eigenfunctions of the roll and of
 digits span the exact ones with cosines above 0.97."""
 WALKED: dict[str, Any] = EXACT | {"steps": 4_000}
@@ -59,7 +59,7 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_neighbors: of each point, in a cloud; fewer keep parts of the cloud apart that nearly touch.
         filter: how much each eigenfunction weighs. `unit`: all alike. `commute`: √(λ_2/λ_i), whose distance
             is that of commute times. `heat`: e^(-tλ_i), the last with a tenth of the weight.
-        steps: gradient steps; None: 500, beyond 5,000 points 4,000; of trajectories as `lapwing.learn`.
+        steps: gradient steps; None: 400, beyond 5,000 points 4,000; of trajectories as `lapwing.learn`.
         hidden: widths of the hidden layers; None: (64, 64), of trajectories as `lapwing.learn`.
         learning_rate: Adam's step size; None: 0.005, of trajectories as `lapwing.learn`.
         encoder: the network; None: `fourier` where neighbours are nearer than a standard deviation, else
@@ -113,20 +113,20 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             y: for scikit-learn, and not used.
             lengths: how many rows each episode has; None is a cloud.
         """
-        X: Any = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
+        rows: Any = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         asked, n_neighbors = self._asked(), _count("n_neighbors", self.n_neighbors)
         if lengths is None:
-            target, settings = _of_cloud(X, n_neighbors, asked)
+            target, settings = _of_cloud(rows, n_neighbors, asked)
         else:
             settings = LearnSettings(**asked)
-            target = open_target(Experience(X, lengths), settings)
+            target = open_target(Experience(rows, lengths), settings)
             _check_distinct(target.n_states, asked["dim"])
         self.representation_, _ = learn_target(target, settings)
         self.eigenvalues_ = self.representation_.eigenvalues[1:]
         self.n_iter_ = self.representation_.config["settings"]["stop"]
         self._forward = Forward(self.representation_, self.filter, np.float64)
         self._n_features_out = self._forward.dim
-        self.embedding_ = self._forward(X)
+        self.embedding_ = self._forward(rows)
         return self
 
     def transform(self, X) -> np.ndarray:
@@ -147,9 +147,9 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return asked
 
 
-def _of_cloud(X: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tuple[Target, LearnSettings]:
+def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tuple[Target, LearnSettings]:
     """The walk between the points, and the settings that suit it."""
-    points = np.unique(X, axis=0)
+    points = np.unique(rows, axis=0)
     _check_distinct(len(points), asked["dim"])
     weights, parts = neighbour_graph(points.astype(np.float64), n_neighbors)
     if parts > 1:

@@ -19,6 +19,8 @@ MOST_PAIRS = 100_000
 """So many pairs of each part are looked at."""
 SAME_EIGENVALUE = 0.1
 """Eigenvalues that differ by less than this share are held to be one, and their functions one eigenspace."""
+NO_EIGENVALUE = 1e-7
+"""Below this, eigenvalues are 0 but for rounding, as those of walks that never meet are."""
 AGREEMENT = 0.9
 """From this cosine on, an eigenfunction has come out again."""
 Moments = tuple[np.ndarray, np.ndarray]
@@ -78,7 +80,8 @@ def agreements(one: Ritz, other: Ritz, second: np.ndarray) -> np.ndarray:
     overlaps = one.coefficients.T @ second @ other.coefficients
     sizes = np.outer(_sizes(one, second), _sizes(other, second))
     apart = np.abs(one.eigenvalues[:, None] - other.eigenvalues[None])
-    near = apart <= SAME_EIGENVALUE * np.maximum(one.eigenvalues[:, None], other.eigenvalues[None])
+    larger = np.maximum(one.eigenvalues[:, None], other.eigenvalues[None])
+    near = apart <= np.maximum(SAME_EIGENVALUE * larger, NO_EIGENVALUE)
     same = near | np.eye(*overlaps.shape, dtype=bool)
     cosines = np.sqrt(np.sum(np.where(same, overlaps / sizes, 0.0) ** 2, axis=0))
     return np.minimum(cosines, 1.0)
