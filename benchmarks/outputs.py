@@ -14,7 +14,7 @@ REPEATS = 5
 GOAL = np.array([0.125, 0.875], np.float32)
 """Of TwoRoom."""
 SEEDS = 5
-BUDGET, EVERY = 12_000, 1_000
+BUDGET, EVERY, GAMMA = 10_000, 500, 0.95
 
 
 def measure() -> list[Row]:
@@ -58,20 +58,31 @@ def stable_baselines(rep: lapwing.Representation) -> list[Row]:
         )
         for form, taken in found.items()
     ]
-    ratio = float(np.median(found["sparse"]) / np.median(found["mix"]))
-    return [*rows, Row("… sparse over mix (at least, where it is never reached)", ratio, 1.5)]
+    ratio = float(np.median(found["sparse"]) / np.median(found["potential"]))
+    return [
+        *rows,
+        Row("… sparse over potential (a run that never gets there counts as the budget)", ratio, 1.5),
+    ]
 
 
 def _each(taken: list[float]) -> str:
-    return "seeds: " + ", ".join("never" if steps > BUDGET else f"{steps:,.0f}" for steps in taken)
+    return "seeds: " + ", ".join("never" if steps >= BUDGET else f"{steps:,.0f}" for steps in taken)
 
 
-def _steps_to_success(form: str, rep: lapwing.Representation, seed: int) -> float:
+def _in_steps(rep: lapwing.Representation) -> float:
+    """What makes a step change the distance to the goal by 1 in the mean."""
+    walks = lapwing.collect(gymnasium.make("lapwing/TwoRoom-v0"), 5_000)
+    here = walks.transitions(np.arange(5_000))
+    reward = lapwing.GoalReward("potential", lapwing.Goal(GOAL), rep, filter="commute", gamma=GAMMA)
+    return reward.in_steps(walks.observe(here), walks.observe(here + 1)).scale
+
+
+def _steps_to_success(form: str, rep: lapwing.Representation, scale: float, seed: int) -> float:
     from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
     class Watch(BaseCallback):
-        reached = float(BUDGET + EVERY)
+        reached = float(BUDGET)
 
         def _on_step(self) -> bool:
             if self.num_timesteps % EVERY or _success(self.model) < 0.9:
@@ -79,9 +90,11 @@ def _steps_to_success(form: str, rep: lapwing.Representation, seed: int) -> floa
             self.reached = float(self.num_timesteps)
             return False
 
-    env = lapwing.LaplacianReward(gymnasium.make("lapwing/TwoRoom-v0"), rep, GOAL, form=form)  # type: ignore[arg-type]
-    settings = {"learning_starts": 500, "train_freq": 2, "target_update_interval": 250, "gamma": 0.95}
-    settings |= {"exploration_fraction": 0.5, "policy_kwargs": {"net_arch": [64, 64]}, "learning_rate": 1e-3}
+    env = gymnasium.make("lapwing/TwoRoom-v0")
+    env = lapwing.LaplacianReward(env, rep, GOAL, form=form, gamma=GAMMA, scale=scale)
+    settings = {"learning_starts": 200, "train_freq": 1, "target_update_interval": 250, "gamma": GAMMA}
+    settings |= {"batch_size": 128, "exploration_fraction": 0.15, "learning_rate": 1e-3}
+    settings |= {"policy_kwargs": {"net_arch": [64, 64]}}
     watch = Watch()
     DQN("MlpPolicy", env, seed=seed, device="cpu", **settings).learn(BUDGET, callback=watch)
     return watch.reached

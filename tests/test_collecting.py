@@ -305,14 +305,16 @@ class TestKindsOfObservations:
         ):
             collect(env, 10, observation_key="stat")
 
-    def test_more_resets_than_were_reckoned_with(self):
-        """Episodes of one step have as many resets as steps."""
+    @pytest.mark.parametrize("short", [100, 20])
+    def test_more_resets_than_were_reckoned_with(self, short):
+        """Episodes of one step, to the end or before a long one."""
         env = Seen(spaces.Box(-1, 999, (1,)), lambda count: np.array([count], np.float32))
-        step = env.step
-        env.step = lambda action: (*step(action)[:2], True, False, {})
+        step, taken = env.step, itertools.count(1)
+        env.step = lambda action: (*step(action)[:2], next(taken) <= short, False, {})
         experience = collect(env, 100)
-        assert experience.lengths.tolist() == [2] * 100
-        np.testing.assert_array_equal(experience.observations[:, 0], np.arange(200))
+        lengths = [2] * short + [101 - short] * (short < 100)
+        assert experience.lengths.tolist() == lengths
+        np.testing.assert_array_equal(experience.observations[:, 0], np.arange(sum(lengths)))
 
 
 def two_of(space, show, mode) -> SyncVectorEnv:

@@ -6,14 +6,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import lapwing
+from lapwing import estimators, objectives
+from lapwing import experience as experience_module
 from lapwing.chain import true_chain
+from lapwing.data_files import save_episodes
+from lapwing.encoders import MLP
 from lapwing.envs.gridworld import GridWorld
-from lapwing.estimators import make_loss
+from lapwing.estimators import DiskLoss, PairLoss, make_loss
 from lapwing.learning import untrained_encoder
 from lapwing.mazes import parse_maze
 from lapwing.representation import embed_batch
 from lapwing.resolving import resolve
-from lapwing.settings import LearnSettings
+from lapwing.settings import LearnSettings, ResolvedSettings
 from lapwing.targets import open_target
 
 MAZE = parse_maze("#######\n#..#..#\n#.....#\n#######\n", name="small")
@@ -94,3 +99,137 @@ def test_the_loss_is_a_pytree_whose_data_are_its_leaves():
     *_, loss = prepared(estimator="pairwise", lam=0.0)
     assert any(leaf.shape == loss.observations.shape for leaf in jax.tree.leaves(loss))
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(loss))
+
+
+# From disk
+
+
+EPISODES, STEPS = 300, 100
+SIGMA = 0.15
+
+
+def walks_on_a_line() -> np.ndarray:
+    """Gaussian steps on [0, 1], mirrored at both ends; observations (x, x²)."""
+    rng = np.random.default_rng(0)
+    free = rng.random((EPISODES, 1)) + np.cumsum(rng.normal(0, SIGMA, (EPISODES, STEPS)), axis=1)
+    x = 1 - np.abs(1 - free % 2)
+    return np.stack([x, x**2], axis=-1).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory):
+    path = tmp_path_factory.mktemp("disk") / "line"
+    save_episodes(path, walks_on_a_line())
+    return path
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """Observations that tell where they stand in the data."""
+    places = np.arange(EPISODES * STEPS, dtype=np.float32).reshape(EPISODES, STEPS)
+    return save_episodes(
+        tmp_path_factory.mktemp("disk") / "numbered", np.stack([places, places % 7], axis=-1)
+    )
+
+
+def disk_loss(experience, **settings) -> DiskLoss:
+    plain = {"estimator": "pairwise", "lam": 0.8, "batch": 32, "steps": 2_000, "beta": 1.5, "delta": 0.5}
+    return DiskLoss.of(experience, ResolvedSettings(**(plain | settings)))
+
+
+@pytest.mark.parametrize(("bytes_held", "kind"), [(1 << 29, PairLoss), (0, DiskLoss)])
+def test_data_in_memory_and_on_disk_have_their_own_loss(line, monkeypatch, bytes_held, kind):
+    monkeypatch.setattr(experience_module, "IN_MEMORY", bytes_held)
+    target = open_target(line, LearnSettings())
+    settings = ResolvedSettings(encoder="mlp", estimator="pairwise", dim=2)
+    assert type(make_loss(target, settings, untrained_encoder(target, settings))) is kind
+
+
+@pytest.mark.parametrize("estimator", ["pairwise", "sampled"])
+def test_the_numbers_are_the_same_whatever_the_chunks(numbered, estimator, monkeypatch):
+    whole = disk_loss(numbered, estimator=estimator)
+    assert whole.most_steps == 20  # a hundredth of the steps
+    together = np.asarray(whole.at(100, 120).batches)
+    for at_once, chunk in ((1, 1), (5_000, 4), (1 << 26, 7), (1 << 26, 20)):
+        monkeypatch.setattr(estimators, "READ_AT_ONCE", at_once)
+        loss = disk_loss(numbered, estimator=estimator)
+        assert chunk <= loss.most_steps <= max(1, at_once // 512)
+        for begin in range(100, 120, chunk):
+            end = min(begin + chunk, 120)
+            part = np.asarray(loss.at(begin, end).batches)[: end - begin]
+            np.testing.assert_array_equal(part, together[begin - 100 : end - 100])
+
+
+@pytest.mark.parametrize("estimator", ["pairwise", "sampled"])
+def test_from_disk_it_is_the_loss_of_the_batches_that_were_drawn(numbered, estimator):
+    encoder = MLP(np.array([15_000.0, 3]), np.array([8_000.0, 2]), (16,), 3, key=jax.random.key(0))
+    loss = disk_loss(numbered, estimator=estimator)
+    chunk = loss.at(40, 60)
+    by_definition = getattr(objectives, f"{estimator}_loss")
+    for step in (40, 47, 59):
+        drawn = np.asarray(chunk.batches)[step - 40]
+        assert drawn.shape == ((2 if estimator == "pairwise" else 4), 32, 2)
+        phi = [jnp.asarray(embed_batch(encoder, batch)) for batch in drawn]
+        wanted, _ = by_definition(*phi, beta=1.5, delta=0.5)
+        value, parts = evaluated(chunk, encoder, step, jax.random.key(0))
+        assert float(value) == pytest.approx(float(wanted), rel=1e-4)
+        assert set(parts) == {"loss", "graph_drawing", "penalty"}
+
+
+def test_what_is_read_from_disk_are_pairs_within_episodes_and_any_states(numbered):
+    loss = disk_loss(numbered, estimator="sampled", batch=64)
+    chunks = [np.asarray(loss.at(begin, begin + 20).batches) for begin in range(0, 400, 20)]
+    drawn = np.concatenate(chunks)
+    assert (drawn[..., 1] == drawn[..., 0] % 7).all()
+    u, v, *states = (drawn[:, kind, :, 0].astype(int).reshape(-1) for kind in range(4))
+    np.testing.assert_array_equal(u // STEPS, v // STEPS)
+    # τ is geometric, but for the few per cent that an episode's end cuts off.
+    assert np.mean(v - u) == pytest.approx(5, rel=0.06)
+    assert np.mean(v - u == 1) == pytest.approx(0.2, rel=0.1)
+    for places in (u, *states):
+        shares = np.bincount(places * 10 // (EPISODES * STEPS), minlength=10) / len(places)
+        np.testing.assert_allclose(shares, 0.1, atol=0.01)
+    assert np.corrcoef(*states)[0, 1] == pytest.approx(0, abs=0.03)
+
+
+def test_lam_is_annealed_from_disk_too(numbered):
+    loss = disk_loss(numbered, lam=0.0, lam_final=0.95, batch=256)
+    for step, longer in ((0, False), (1_999, True)):
+        u, v = np.asarray(loss.at(step, step + 1).batches)[0, ..., 0]
+        assert ((v - u).mean() > 5) if longer else (v - u == 1).all()
+
+
+def test_steps_differ_and_seeds_do(numbered):
+    first, second = np.asarray(disk_loss(numbered).at(0, 2).batches)[:2]
+    other = np.asarray(disk_loss(numbered, seed=1).at(0, 1).batches)[0]
+    assert (first != second).any()
+    assert (first != other).any()
+
+
+def test_images_stay_bytes(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (6, 20, 8, 8, 3), dtype=np.uint8)
+    chunk = disk_loss(save_episodes(tmp_path, images), steps=200, batch=8).at(0, 2)
+    assert chunk.batches.dtype == jnp.uint8
+    known = {image.tobytes() for image in images.reshape(-1, 8, 8, 3)}
+    drawn = np.asarray(chunk.batches).reshape(-1, 8, 8, 3)
+    assert {image.tobytes() for image in drawn} <= known
+
+
+def line_quality(representation) -> tuple[np.ndarray, np.ndarray]:
+    """Of eigenfunctions 1 to 3 the correlation with cos kπx; and their eigenvalues over the exact ones."""
+    x = np.linspace(0, 1, 501)
+    found = representation.eigenfunctions(np.stack([x, x**2], axis=1).astype(np.float32))
+    order = np.arange(1, 4)
+    cosines = [abs(np.corrcoef(found[:, k], np.cos(k * np.pi * x))[0, 1]) for k in order]
+    exact = 1 - np.exp(-((order * np.pi * SIGMA) ** 2) / 2)
+    return np.array(cosines), representation.eigenvalues[1:4] / exact
+
+
+@pytest.mark.parametrize("bytes_held", [1 << 29, 0])
+def test_learning_from_disk_is_as_good_as_from_memory(line, monkeypatch, bytes_held):
+    """Against the closed form: mirrored Gaussian steps have the eigenfunctions cos kπx."""
+    monkeypatch.setattr(experience_module, "IN_MEMORY", bytes_held)
+    settings = {"dim": 4, "lam": 0.5, "steps": 600, "batch": 128, "hidden": (32,), "fourier_features": 16}
+    cosines, ratios = line_quality(lapwing.learn(line, **settings))
+    assert (cosines > 0.97).all()
+    np.testing.assert_allclose(ratios, 1, atol=0.1)

@@ -1,13 +1,13 @@
-"""Experience: what is accepted, what is refused and how it is told, files, and collecting."""
-
+"""Experience: what is accepted, what is refused and how it is told, on disk as in memory."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lapwing import experience as experience_module
 from lapwing.errors import DatasetError
-from lapwing.experience import Experience
+from lapwing.experience import Experience, pieces
 
 TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
 
@@ -273,3 +273,261 @@ class TestImages:
     def test_whole_numbers_that_are_no_bytes_are_refused(self):
         with pytest.raises(DatasetError, match=r"beyond 0 … 255; scale them to floats"):
             Experience(np.full((4, 5, 6, 3), 256), [4])
+
+
+# Episodes from flags
+
+
+@settings(max_examples=200)
+@given(st.lists(st.booleans(), min_size=1, max_size=20))
+def test_from_ends_is_cutting_after_each_end(flags):
+    episodes: list[list[int]] = [[]]
+    for place, ended in enumerate(flags):
+        episodes[-1].append(place)
+        if ended:
+            episodes.append([])
+    kept = [episode for episode in episodes if len(episode) > 1]
+    seen = np.arange(len(flags), dtype=float)[:, None]
+    if not kept:
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            Experience.from_ends(seen, flags)
+        return
+    experience = Experience.from_ends(seen, flags)
+    assert experience.lengths.tolist() == [len(episode) for episode in kept]
+    assert experience.observations[:, 0].tolist() == [place for episode in kept for place in episode]
+
+
+class TestFromEnds:
+    @pytest.mark.parametrize("dtype", [bool, int, np.uint8, float, np.float32])
+    def test_flags_of_any_kind(self, dtype):
+        ends = np.array([0, 0, 1, 0, 1], dtype)
+        assert Experience.from_ends(np.zeros((5, 2)), ends).lengths.tolist() == [3, 2]
+
+    def test_ids(self):
+        experience = Experience.from_ends([3, 1, 2, 0], [0, 1, 0, 0])
+        assert experience.lengths.tolist() == [2, 2]
+        assert experience.n_states == 4
+
+    @pytest.mark.parametrize("ends", [[0, 0, 1], [[0], [0], [0], [1]], np.array(1), []])
+    def test_flags_that_are_not_one_an_observation(self, ends):
+        with pytest.raises(
+            DatasetError, match=r"ends have shape \(.*\), and observations \(4, 2\); give one"
+        ):
+            Experience.from_ends(np.zeros((4, 2)), ends)
+
+    def test_a_single_number_in_place_of_observations(self):
+        with pytest.raises(DatasetError, match=r"ends have shape \(1,\), and observations \(\); give one"):
+            Experience.from_ends(np.array(3.0), [1])
+
+    def test_flags_that_are_words(self):
+        with pytest.raises(DatasetError, match="ends must be true or false, not <U2; give one flag"):
+            Experience.from_ends(np.zeros((2, 2)), ["no", "no"])
+
+
+@settings(max_examples=100)
+@given(lengths_lists)
+def test_transitions_are_counted_over_all_episodes(lengths):
+    experience = Experience(np.zeros((sum(lengths), 1)), lengths)
+    begins = [
+        place
+        for place, episode in enumerate(np.repeat(np.arange(len(lengths)), lengths))
+        if place + 1 < sum(lengths) and place + 1 < sum(lengths[: episode + 1])
+    ]
+    assert experience.transitions(np.arange(experience.n_transitions)).tolist() == begins
+    assert experience.ends.tolist() == [sum(lengths[: n + 1]) - 1 for n in range(len(lengths))]
+    assert experience.longest == max(lengths) - 1
+
+
+# On disk
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    """Makes experience of a mapped file, which counts as too large for memory."""
+    monkeypatch.setattr(experience_module, "IN_MEMORY", 10)
+
+    def made(array: np.ndarray, lengths, mode: str = "r") -> Experience:
+        np.save(tmp_path / "mapped.npy", array)
+        return Experience(np.load(tmp_path / "mapped.npy", mmap_mode=mode), lengths)
+
+    return made
+
+
+def numbered(lengths) -> np.ndarray:
+    return np.arange(2.0 * sum(lengths), dtype=np.float32).reshape(-1, 2)
+
+
+class TestOnDisk:
+    def test_what_is_mapped_and_large(self, mapped, monkeypatch):
+        experience = mapped(numbered([4, 5]), [4, 5])
+        assert experience.on_disk
+        assert not Experience(numbered([4, 5]), [4, 5]).on_disk
+        monkeypatch.setattr(experience_module, "IN_MEMORY", 1 << 20)
+        assert not experience.on_disk
+
+    def test_parts_of_it_are_on_disk_too_however_small(self, mapped, monkeypatch):
+        experience = mapped(numbered([4] * 10), [4] * 10)
+        monkeypatch.setattr(experience_module, "IN_MEMORY", experience.observations.nbytes - 1)
+        for part in experience.split(0.2):
+            assert part.on_disk
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.int16])
+    def test_what_had_to_be_converted_is_in_memory(self, dtype, mapped):
+        experience = mapped(numbered([4, 5]).astype(dtype), [4, 5])
+        assert not experience.on_disk
+        assert experience.observations.dtype == np.float32
+
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+    def test_ids_are_in_memory(self, dtype, mapped):
+        experience = mapped(np.array([0, 3, 1, 2], dtype), [4])
+        assert not experience.on_disk
+        assert experience.n_states == 4
+
+    @pytest.mark.parametrize("at_once", [1, 3, 1_024])
+    @pytest.mark.parametrize("places", [[8, 0, 3, 3, 8], [[1, 2], [8, 1]], []], ids=str)
+    def test_observing_places(self, mapped, monkeypatch, places, at_once):
+        monkeypatch.setattr(experience_module, "PLACES_AT_ONCE", at_once)
+        seen = numbered([4, 5])
+        experience, places = mapped(seen, [4, 5]), np.array(places, int)
+        for _ in range(2):
+            found = experience.observe(places)
+            assert type(found) is np.ndarray
+            np.testing.assert_array_equal(found, seen[places])
+
+    def test_changes_that_are_in_memory_alone_are_not_lost(self, mapped):
+        """A copy-on-write mapping has no file to read them from again."""
+        experience = mapped(numbered([600, 600]), [600, 600], mode="c")
+        experience.observations[:] = 7
+        assert (experience.observe(np.arange(1_200)) == 7).all()
+        experience.sha256()
+        assert (experience.observations == 7).all()
+
+    def test_it_is_not_tabulated(self, mapped):
+        experience = mapped(np.zeros((20, 2), np.float32), [20])
+        assert experience.tabulated() is experience
+
+    def test_saved_like_what_is_in_memory(self, mapped, tmp_path):
+        experience = mapped(numbered([4, 5]), [4, 5])
+        experience.save(tmp_path / "mapped.npz")
+        Experience(numbered([4, 5]), [4, 5]).save(tmp_path / "held.npz")
+        assert (tmp_path / "mapped.npz").read_bytes() == (tmp_path / "held.npz").read_bytes()
+
+    def test_nan_is_named_by_episode_and_step(self, mapped, monkeypatch):
+        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", 20)
+        seen = numbered([4, 5])
+        seen[7, 1] = np.inf
+        with pytest.raises(DatasetError, match="episode 1, step 3"):
+            mapped(seen, [4, 5])
+
+
+class TestPieces:
+    @pytest.mark.parametrize("shape", [(17,), (17, 2), (17, 3, 3, 1), (1, 5), (0, 3)])
+    @pytest.mark.parametrize("at_once", [1, 64, 100, 1 << 26])
+    def test_together_they_are_the_array(self, shape, at_once, monkeypatch):
+        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", at_once)
+        array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        parts = list(pieces(array))
+        begins = np.cumsum([0, *(len(part) for _, part in parts)])
+        assert [begin for begin, _ in parts] == begins[:-1].tolist()
+        assert begins[-1] == len(array)
+        for begin, part in parts:
+            np.testing.assert_array_equal(part, array[begin : begin + len(part)])
+            assert part.nbytes <= max(at_once, array[:1].nbytes)
+
+    def test_on_piece_sees_all_observations_in_turn(self, monkeypatch):
+        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", 50)
+        for seen, table in ((numbered([9]), None), (np.array([0, 2, 1, 1, 0, 0, 0, 2, 1], np.int32), TABLE)):
+            shown: list[np.ndarray] = []
+            Experience(seen, [9], table, on_piece=lambda piece: shown.append(np.array(piece)))  # noqa: B023
+            np.testing.assert_array_equal(np.concatenate(shown), seen)
+
+
+# Two parts
+
+
+def episodes_in(experience: Experience) -> list[list[int]]:
+    numbers = experience.observations.reshape(len(experience.observations), -1)[:, 0] / 2
+    return [part.astype(int).tolist() for part in np.split(numbers, np.cumsum(experience.lengths)[:-1])]
+
+
+class TestSplit:
+    @settings(max_examples=300)
+    @given(st.lists(st.integers(2, 9), min_size=1, max_size=12), st.floats(0.01, 0.99))
+    def test_both_parts_are_of_the_episodes(self, lengths, share):
+        if sum(lengths) < 4:
+            return
+        experience = Experience(numbered(lengths), lengths)
+        whole = episodes_in(experience)
+        first, second = (episodes_in(part) for part in experience.split(share))
+        for part in (first, second):
+            assert part
+            for episode in part:
+                assert len(episode) > 1
+                assert any(set(episode) <= set(one) for one in whole)
+                assert episode == list(range(episode[0], episode[-1] + 1))
+        seen = [place for part in (first, second) for episode in part for place in episode]
+        assert len(set(seen)) == len(seen) >= len(experience.observations) - 2
+        if len(lengths) >= 5:
+            assert sorted(first + second) == whole
+            assert abs(len(second) - share * len(lengths)) <= 1
+
+    def test_the_second_part_is_spread_over_the_data(self):
+        experience = Experience(numbered([2] * 100), [2] * 100)
+        numbers = [episode[0] // 2 for episode in episodes_in(experience.split(0.1)[1])]
+        assert len(numbers) == 10
+        assert np.diff(numbers).min() >= 10
+
+    def test_few_episodes_are_cut(self):
+        first, second = Experience(numbered([100]), [100]).split(0.1)
+        assert (first.lengths.tolist(), second.lengths.tolist()) == ([90], [10])
+        np.testing.assert_array_equal(second.observations, numbered([100])[90:])
+
+    @pytest.mark.parametrize(
+        ("lengths", "share", "first", "second"),
+        [
+            ([3, 3], 0.5, [[0, 1, 2]], [[3, 4, 5]]),
+            ([3, 2, 3], 0.5, [[0, 1, 2]], [[5, 6, 7]]),
+            ([4, 3], 0.2, [[0, 1, 2, 3]], [[5, 6]]),
+            ([3, 5], 0.5, [[0, 1, 2]], [[4, 5, 6, 7]]),
+            ([5, 3], 0.5, [[0, 1, 2, 3]], [[5, 6, 7]]),
+        ],
+    )
+    @pytest.mark.parametrize("on_disk", [False, True])
+    def test_a_single_observation_at_the_cut_is_left_out(
+        self, lengths, share, first, second, on_disk, mapped
+    ):
+        make = mapped if on_disk else Experience
+        parts = make(numbered(lengths), lengths).split(share)
+        assert [episodes_in(part) for part in parts] == [first, second]
+
+    @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(st.integers(2, 9), min_size=2, max_size=12), st.floats(0.01, 0.99))
+    def test_on_disk_nothing_is_copied(self, mapped, lengths, share):
+        experience = mapped(numbered(lengths), lengths)
+        first, second = experience.split(share)
+        for part in (first, second):
+            assert np.shares_memory(part.observations, experience.observations)
+            assert part.on_disk
+            assert part.n_transitions > 0
+        if len(lengths) >= 5:
+            assert episodes_in(first) + episodes_in(second) == episodes_in(experience)
+
+    def test_a_table_goes_with_both(self):
+        experience = Experience(np.arange(12) % 3, [2] * 6, TABLE)
+        for part in experience.split(0.5):
+            np.testing.assert_array_equal(part.table, TABLE)
+
+    def test_too_little_for_two_parts(self):
+        """One of them is empty, for whoever asks to see."""
+        parts = Experience(numbered([3]), [3]).split(0.5)
+        assert sorted(part.n_episodes for part in parts) == [0, 1]
+
+
+class TestEpisodes:
+    @given(st.lists(st.tuples(st.integers(2, 5), st.booleans()), min_size=1, max_size=8))
+    def test_those_of_a_mask(self, chosen):
+        lengths, mask = zip(*chosen, strict=True)
+        experience = Experience(numbered(lengths), list(lengths))
+        part = experience.episodes(np.array(mask))
+        wanted = [one for one, taken in zip(episodes_in(experience), mask, strict=True) if taken]
+        assert (episodes_in(part) if wanted else []) == wanted

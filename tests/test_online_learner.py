@@ -216,6 +216,22 @@ def test_the_same_seed_gives_the_same_bits():
     assert len({*bits(3), *bits(4)}) == 4
 
 
+def touched(seed: int) -> frozenset[int]:
+    """The states of the few pairs that were drawn: Adam moves no row but theirs."""
+    learner = OnlineLearner(dim=2, n_states=200, steps=1, batch=4, oversample=0, seed=seed)
+    learner.update([np.arange(200)])
+    before = np.asarray(learner.representation.phi(np.arange(200)))
+    learner.update([np.arange(200)])
+    moved = np.asarray(learner.representation.phi(np.arange(200))) != before
+    return frozenset(np.flatnonzero(moved.any(axis=1)).tolist())
+
+
+def test_other_seeds_draw_other_pairs():
+    found = [touched(seed) for seed in (3, 3, 4)]
+    assert found[0] == found[1] != found[2]
+    assert all(8 < len(states) <= 16 for states in found), "two updates of four pairs, few states twice"
+
+
 def test_what_was_learned_before_is_not_forgotten_by_a_snapshot():
     """`representation` does not change under whoever holds it."""
     learner = OnlineLearner(**TINY)

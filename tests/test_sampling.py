@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2, chisquare
+from scipy.stats import chi2, chi2_contingency, chisquare
 
 from lapwing.chain import sampled_chain
 from lapwing.experience import Experience
-from lapwing.sampling import pair_sampler, sample_pairs, sample_states, surviving_share
+from lapwing.sampling import draw_pairs, pair_sampler, sample_pairs, sample_states, surviving_share
 
 RAGGED = [2, 3, 7, 12, 2, 5, 31]
 LAMS = [0.0, 0.3, 0.9, 0.99]
@@ -170,6 +170,81 @@ def test_one_long_episode():
     assert fits(np.bincount(tau - 1, minlength=1_000), geometric)
 
 
+class TestDrawPairs:
+    """The same law without a table of places."""
+
+    @pytest.mark.parametrize("past_end", RULES)
+    @pytest.mark.parametrize("lam", [*LAMS, 0.9999])
+    @pytest.mark.parametrize("lengths", [RAGGED, [2], [20] * 4], ids=str)
+    def test_the_closed_form(self, lengths, lam, past_end):
+        rng = np.random.default_rng(7)
+        u, v = draw_pairs(distinct_states(lengths), lam, 100_000, past_end, rng)
+        assert (len(u), len(v)) == (100_000, 100_000)
+        assert_pairs_follow(u, v, lengths, lam, past_end)
+
+    @pytest.mark.parametrize("past_end", RULES)
+    @pytest.mark.parametrize("lam", [0.0, 0.5, 0.95])
+    def test_as_sample_pairs_draws(self, lam, past_end):
+        """Two samples of one law: χ² of homogeneity over all pairs that came often enough."""
+        experience, size = distinct_states(RAGGED), sum(RAGGED)
+        drawn = draw_pairs(experience, lam, 50_000, past_end, np.random.default_rng(3))
+        sampled = draw(pair_sampler(experience), lam, 50_000, past_end, key=jax.random.key(9))
+        counts = np.stack(
+            [
+                np.bincount(np.asarray(u) * size + np.asarray(v), minlength=size**2)
+                for u, v in (drawn, sampled)
+            ]
+        )
+        often = counts.sum(axis=0) >= 20
+        table = np.column_stack([counts[:, often], counts[:, ~often].sum(axis=1)])
+        table = table[:, table.sum(axis=0) > 0]
+        assert chi2_contingency(table).pvalue > 1e-4
+
+    def test_the_test_sees_a_wrong_rule(self):
+        u, v = draw_pairs(distinct_states(RAGGED), 0.9, 100_000, "truncate", np.random.default_rng(7))
+        with pytest.raises(AssertionError):
+            assert_pairs_follow(u, v, RAGGED, 0.9, "discard")
+
+    @pytest.mark.parametrize("lam", [1 - 1e-6, 1 - 1e-9, 1 - 1e-12])
+    def test_it_ends_however_seldom_a_pair_survives(self, lam):
+        """Near λ = 1 all τ are as likely, and hardly a pair in a million ends within its episode."""
+        u, v = draw_pairs(distinct_states(RAGGED), lam, 50_000, "discard", np.random.default_rng(0))
+        pairs = [
+            (place, later)
+            for begin, length in zip(np.cumsum([0, *RAGGED[:-1]]), RAGGED, strict=True)
+            for place in range(begin, begin + length)
+            for later in range(place + 1, begin + length)
+        ]
+        counts = np.zeros((sum(RAGGED), sum(RAGGED)))
+        np.add.at(counts, (u, v), 1)
+        observed = np.array([counts[pair] for pair in pairs])
+        assert observed.sum() == 50_000
+        assert fits(observed, np.full(len(pairs), 1 / len(pairs)))
+
+    @settings(max_examples=100)
+    @given(
+        st.lists(st.integers(2, 12), min_size=1, max_size=10),
+        st.floats(0, 0.999),
+        st.sampled_from(RULES),
+        st.integers(1, 300),
+        st.integers(0, 2**32),
+    )
+    def test_no_pair_crosses_the_end_of_an_episode(self, lengths, lam, past_end, batch, seed):
+        u, v = draw_pairs(distinct_states(lengths), lam, batch, past_end, np.random.default_rng(seed))
+        episode = np.repeat(np.arange(len(lengths)), lengths)
+        assert u.shape == v.shape == (batch,)
+        np.testing.assert_array_equal(episode[u], episode[v])
+        assert (u < v).all()
+
+    def test_the_generator_decides(self):
+        drawn = [
+            np.stack(draw_pairs(distinct_states(RAGGED), 0.9, 500, "discard", np.random.default_rng(seed)))
+            for seed in (1, 1, 2)
+        ]
+        np.testing.assert_array_equal(drawn[0], drawn[1])
+        assert (drawn[0] != drawn[2]).any()
+
+
 def test_same_key_same_pairs_and_other_keys_differ():
     sampler = pair_sampler(distinct_states(RAGGED))
     first, again, other = (
@@ -209,6 +284,12 @@ class TestSurvivingShare:
         assert surviving_share(distinct_states(RAGGED), lam) == pytest.approx(
             kept, abs=5 * 0.5 / np.sqrt(2e5)
         )
+
+    @pytest.mark.parametrize("lam", [0.3, 0.99, 0.9999])
+    def test_long_episodes(self, lam):
+        lengths = [3, 20_000, 50]
+        shares = np.concatenate([1 - lam ** np.arange(1.0, length) for length in lengths])
+        assert surviving_share(distinct_states(lengths), lam) == pytest.approx(shares.mean(), rel=1e-9)
 
     def test_one_step_always_survives(self):
         assert surviving_share(distinct_states(RAGGED), 0.0) == 1

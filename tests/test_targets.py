@@ -1,16 +1,12 @@
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lapwing.errors import ConfigError, DatasetError, MazeError
+from lapwing.errors import ConfigError
 from lapwing.experience import Experience
-from lapwing.mazes import Maze, parse_maze
+from lapwing.mazes import parse_maze
 from lapwing.settings import LearnSettings
-from lapwing.sources import DataFile, GymEnv, describe, read_source, recall
 from lapwing.targets import open_target
 from tests import exact
 
@@ -37,80 +33,6 @@ def data_file(tmp_path) -> Path:
     path = tmp_path / "ring.npz"
     Experience(walk(), [100, 100]).save(path)
     return path
-
-
-# What a name means
-
-
-@pytest.mark.parametrize("name", ["OneRoom", "TwoRoom", "HardMaze", "FourRoom"])
-def test_a_built_in_maze_by_its_name(name):
-    source = read_source(name)
-    assert isinstance(source, Maze)
-    assert source.name == name
-    assert int(source.floor.sum()) == len(exact.cells(name))
-
-
-@pytest.mark.parametrize("as_type", [str, Path])
-def test_files_by_their_paths(maze_file, data_file, as_type):
-    source = read_source(as_type(maze_file))
-    assert isinstance(source, Maze)
-    assert (source.name, source.text) == ("room", ROOM)
-    assert read_source(as_type(data_file)) == DataFile(data_file)
-
-
-def test_an_environment_by_its_id():
-    assert read_source("gym:CartPole-v1") == GymEnv("CartPole-v1")
-
-
-def test_what_is_at_hand_stands_for_itself():
-    for source in (parse_maze(ROOM, name="room"), Experience(walk(), [200]), GymEnv("CartPole-v1")):
-        assert read_source(source) is source
-
-
-def test_a_built_in_maze_comes_before_a_file_of_its_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("FourRoom").write_text(ROOM)
-    source = read_source("FourRoom")
-    assert isinstance(source, Maze)
-    assert source.floor.shape == (15, 15)
-
-
-@pytest.mark.parametrize(
-    ("typo", "hint"),
-    [
-        ("FourRom", "did you mean FourRoom?"),
-        ("hardmaze", "did you mean HardMaze?"),
-        ("xyz", "known: OneRoom"),
-    ],
-)
-def test_an_unknown_name_is_refused_with_the_nearest(typo, hint):
-    with pytest.raises(ConfigError, match=f"unknown target '{typo}'") as caught:
-        read_source(typo)
-    assert hint in str(caught.value)
-    assert "gym:ENV_ID" in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["gone.txt", "gone.npz", "", ".", "x" * 300, "minari:D4RL/door/human-v2"])
-def test_a_file_that_is_not_there_is_refused(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"unknown target|no data file|Minari data sets are not read yet"):
-        read_source(name)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("###\n###\n", "no floor"),
-        ("#####\n#G.G#\n#####\n", "2 goals"),
-        ("#####\n#...\n#####\n", "line 2 has 4 cells"),
-        ("#####\n#.x.#\n#####\n", "unknown mark 'x' in line 2"),
-        ("", "no floor"),
-    ],
-)
-def test_a_maze_file_that_cannot_be_walked_is_refused(tmp_path, text, message):
-    (tmp_path / "bad.txt").write_text(text)
-    with pytest.raises(MazeError, match=f"maze bad: .*{message}"):
-        read_source(tmp_path / "bad.txt")
 
 
 # What is learned from
@@ -220,7 +142,8 @@ def test_an_environment_is_stepped_as_often_as_asked():
     assert target.states is None
     assert target.truth() is None
     assert target.observation_shape == (4,)
-    assert done == [(1_000, 2_500), (2_000, 2_500)]
+    assert [count // 1_000 for count, _ in done] == [1, 2, 2]
+    assert done[-1] == (2_500, 2_500)
 
 
 def test_an_environment_with_numbered_states_is_enumerated():
@@ -270,7 +193,7 @@ def test_an_environment_that_cannot_be_made_is_refused(env_id, message):
 
 
 def test_observations_that_cannot_be_embedded_are_refused():
-    with pytest.raises(DatasetError, match="observations of type Tuple cannot be embedded; wrap"):
+    with pytest.raises(ConfigError, match="observations of type Tuple cannot be embedded; wrap"):
         open_target("gym:Blackjack-v1", LearnSettings(transitions=300))
 
 
@@ -283,48 +206,6 @@ def test_only_a_maze_has_a_true_chain(source, data_file):
             data_file if source == "data" else source, settings, on_progress=lambda *_: done.append(1)
         )
     assert done == []
-
-
-# What config.json says
-
-
-def test_a_source_can_be_recalled_from_its_description(tmp_path, data_file):
-    for source in (parse_maze(ROOM, name="room"), GymEnv("CartPole-v1"), DataFile(data_file)):
-        description = json.loads(json.dumps(describe(source)))
-        assert recall(description, tmp_path / "unused") == source
-
-
-def test_experience_from_memory_is_recalled_from_the_run(tmp_path):
-    experience = Experience(walk(), [100, 100])
-    experience.save(tmp_path / "experience.npz")
-    again = recall(describe(experience), tmp_path / "experience.npz")
-    assert isinstance(again, Experience)
-    assert again.sha256() == experience.sha256()
-
-
-def test_different_sources_have_different_descriptions(tmp_path, data_file):
-    sources = [
-        parse_maze(ROOM, name="room"),
-        parse_maze(ROOM.replace("G", "."), name="room"),
-        parse_maze(ROOM, name="other"),
-        DataFile(data_file),
-        GymEnv("CartPole-v1"),
-        Experience(walk(), [100, 100]),
-        Experience(walk(), [50, 150]),
-        Experience(walk(seed=1), [100, 100]),
-    ]
-    descriptions = [str(describe(source)) for source in sources]
-    assert len(set(descriptions)) == len(sources)
-
-
-def test_a_data_file_that_has_changed_is_refused(data_file, tmp_path):
-    description = describe(DataFile(data_file))
-    Experience(walk(seed=1), [100, 100]).save(data_file)
-    with pytest.raises(DatasetError, match=r"ring\.npz is no longer the file that was learned from"):
-        recall(description, tmp_path)
-    data_file.unlink()
-    with pytest.raises(DatasetError, match=r"ring\.npz is no longer the file that was learned from"):
-        recall(description, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -341,14 +222,3 @@ def test_a_setting_that_would_do_nothing_is_refused(data_file, source, setting):
     (name,) = setting
     with pytest.raises(ConfigError, match=f"{name}=.* goes with mazes.*leave it out"):
         open_target(data_file if source == "data" else source, LearnSettings(**setting))
-
-
-def test_a_run_folder_is_pointed_to_what_reads_it(four_room_run):
-    with pytest.raises(ConfigError, match="is a run folder; lapwing evaluate"):
-        read_source(str(four_room_run))
-
-
-def test_what_is_no_source_at_all_is_refused():
-    script = "import numpy, lapwing; lapwing.learn(numpy.zeros((10, 2)))"  # without the tests' type checks
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "ConfigError: a target must be a name, a path or an Experience, not ndarray" in done.stderr

@@ -85,6 +85,13 @@ def test_a_function_that_vanishes_agrees_with_nothing():
     np.testing.assert_allclose(found, [1, 1, 0], atol=1e-12)
 
 
+def test_walks_that_never_meet_share_the_eigenvalue_0():
+    """Any combination of the constants of the two parts is an eigenfunction, and 0 comes with rounding."""
+    mixed = turned(0, 1, 0.7, 3)
+    one, other = functions(np.eye(3), [0, 3e-9, 0.2]), functions(mixed, [1e-13, 2e-10, 0.2])
+    np.testing.assert_allclose(agreements(one, other, np.eye(3)), 1)
+
+
 def test_fewer_functions_on_one_side():
     whole, part = functions(np.eye(3), [0, 0.1, 0.2]), functions(np.eye(3)[:, :2], [0, 0.1])
     np.testing.assert_allclose(agreements(part, whole, np.eye(3)), [1, 1, 0])
@@ -184,7 +191,8 @@ def test_orthonormality_comes_with_data():
         )
         for count in (8, 80, 800)
     ]
-    assert errors[2] < errors[1] / 2 < errors[0] / 4
+    assert errors[0] > 2 * errors[1]
+    assert errors[1] > 1.4 * errors[2]
 
 
 @pytest.mark.parametrize("lengths", [[2], [3]])
@@ -227,26 +235,27 @@ def held_out() -> Experience:
 
 @pytest.fixture(scope="module")
 def waves() -> Representation:
-    """Sixty random waves in the plane, and nothing learned: Rayleigh-Ritz alone can over-fit."""
-    rep = random_representation(EncoderSpec("fourier", (2,), 60, None, (), 60))
+    """Many short random waves in the plane, and nothing learned: Rayleigh-Ritz alone can over-fit."""
+    rep = random_representation(EncoderSpec("fourier", (2,), 120, None, (), 120))
     net = eqx.tree_at(lambda net: (net.shift, net.scale), rep.encoder, (np.array([1.5, 1.0]), np.ones(2)))
     rng = np.random.default_rng(0)
-    net = eqx.tree_at(lambda net: net.directions, net, rng.normal(0, 2.0, (60, 2)).astype(np.float32))
+    net = eqx.tree_at(lambda net: net.directions, net, rng.normal(0, 8.0, (120, 2)).astype(np.float32))
     return dataclasses.replace(rep, encoder=net, eigenvalues=np.zeros(8))
 
 
 def test_with_much_data_most_is_trusted_and_with_little_hardly_anything(waves, held_out):
-    trusted, eigenvalues = {}, {}
-    for transitions in (50, 500, 20_000):
-        found = held_out_measures(waves, plane(transitions, seed=1), held_out)
-        trusted[transitions] = found["trusted"]
-        eigenvalues[transitions] = np.array(found["eigenvalues_learned"]), np.array(found["eigenvalues"])
-    assert trusted[50] <= 2
-    assert trusted[50] <= trusted[500] <= trusted[20_000]
-    assert trusted[20_000] >= 6
-    few, many = eigenvalues[50], eigenvalues[20_000]
-    assert few[0][-1] < 0.1 * few[1][-1], "over-fitted: smooth along the walk that it was fitted to alone"
-    np.testing.assert_allclose(many[0][1:], many[1][1:], rtol=0.2)
+    found = {
+        transitions: held_out_measures(waves, plane(transitions, seed=1, length=length), held_out)
+        for transitions, length in ((100, 10), (500, 10), (20_000, 50))
+    }
+    trusted = [measured["trusted"] for measured in found.values()]
+    assert trusted[0] <= 1
+    assert trusted[0] < trusted[1] < trusted[2]
+    assert trusted[2] >= 7
+    few, many = found[100], found[20_000]
+    # Over-fitted: smooth along the walks that it was fitted to, and nowhere else.
+    assert few["eigenvalues_learned"][-1] < 0.1 * few["eigenvalues"][-1]
+    np.testing.assert_allclose(many["eigenvalues_learned"], many["eigenvalues"], rtol=0.15, atol=1e-6)
 
 
 def test_little_held_out_data_has_a_wide_spread(waves, held_out):
@@ -262,15 +271,20 @@ def test_little_held_out_data_has_a_wide_spread(waves, held_out):
 def test_a_learned_phi_that_has_seen_little_is_not_trusted(held_out):
     found = {}
     for transitions in (100, 20_000):
-        learned_from = plane(transitions, seed=2)
+        learned_from = plane(transitions, seed=2, length=transitions // 10 if transitions < 500 else 50)
         learner = OnlineLearner(dim=6, steps=300, hidden=(64,), lam=0.9, lam_final=0.9, learning_rate=1e-3)
         episodes = np.split(learned_from.observations, learned_from.ends[:-1] + 1)
         for _ in range(2):
             learner.update(episodes)
         found[transitions] = held_out_measures(learner.representation, learned_from, held_out)
     assert found[100]["trusted"] <= 2
-    assert found[20_000]["trusted"] >= 5
-    assert found[100]["orthonormality_error"] < 1, "the kept episodes are many in both cases"
+    assert found[20_000]["trusted"] >= 4
+    first = {
+        transitions: one["eigenvalues_learned"][1] / one["eigenvalues"][1]
+        for transitions, one in found.items()
+    }
+    assert first[100] < 0.1
+    assert first[20_000] == pytest.approx(1, abs=0.2)
 
 
 @settings(max_examples=20)
@@ -280,5 +294,5 @@ def test_agreement_is_a_cosine_on_any_data(seed):
     lengths = rng.integers(2, 30, size=rng.integers(5, 12)).tolist()
     found = held_out_measures(ONE_HOT, walks(lengths, seed), walks(lengths[::-1], seed + 1))
     assert all(0 <= cosine <= 1 for cosine in found["agreement"])
-    assert found["agreement"][0] == pytest.approx(1, abs=1e-6)
-    assert 1 <= found["trusted"] <= DIM
+    assert 0 <= found["trusted"] <= DIM
+    assert all(cosine >= AGREEMENT for cosine in found["agreement"][: found["trusted"]])

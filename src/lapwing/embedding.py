@@ -5,7 +5,7 @@ experience, and what is learned from either is a `Representation` as any other.
 """
 
 import warnings
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from lapwing.forward import Forward
 from lapwing.neighbours import neighbour_distance, neighbour_graph, random_walks, transition_matrix
 from lapwing.settings import LearnSettings
 from lapwing.targets import Target, open_target
-from lapwing.validation import checked
+from lapwing.validation import checked, checked_hidden
 from lapwing.workflow import learn_target
 
 try:
@@ -26,7 +26,8 @@ try:
 except ImportError as error:
     raise ConfigError("install lapwing with its extra sklearn: pip install 'lapwing[sklearn]'") from error
 
-Weighting = Literal["unit", "commute", "heat"]
+FILTERS = ("unit", "commute", "heat")
+ENCODERS = ("fourier", "mlp")
 FINENESS = 0.7
 """The Fourier bandwidth times the distance to the last of the neighbours, in standard deviations.
 
@@ -136,11 +137,15 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _asked(self) -> dict[str, Any]:
         """The settings that are not left to lapwing, checked before any work is done."""
-        if self.filter not in get_args(Weighting):
-            hint = nearest(str(self.filter), get_args(Weighting))
-            raise ConfigError(f"filter must be one of unit, commute, heat, not {self.filter!r}; {hint}")
-        names = ("steps", "hidden", "learning_rate", "encoder")
-        asked = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        _check_choice("filter", self.filter, FILTERS)
+        asked: dict[str, Any] = {}
+        if self.encoder is not None:
+            asked["encoder"] = _check_choice("encoder", self.encoder, ENCODERS)
+        if self.hidden is not None:
+            asked["hidden"] = checked_hidden(self.hidden)
+        for name in ("steps", "learning_rate"):
+            if getattr(self, name) is not None:
+                asked[name] = getattr(self, name)
         asked["dim"] = _count("n_components", self.n_components) + 1
         asked["seed"] = int(check_random_state(self.random_state).randint(2**31 - 1))
         LearnSettings(**asked)
@@ -180,6 +185,13 @@ def _check_distinct(count: int | None, dim: int) -> None:
             f"X has {count} distinct rows, and n_components={dim - 1} needs {max(dim, 3)} or more; "
             "lower n_components or give more data"
         )
+
+
+def _check_choice(name: str, value: Any, words: tuple[str, ...]) -> Any:
+    if value not in words:
+        hint = nearest(str(value), words)
+        raise ConfigError(f"{name} must be one of {', '.join(words)}, not {value!r}; {hint}")
+    return value
 
 
 def _count(name: str, value: Any) -> int:

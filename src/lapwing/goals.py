@@ -3,6 +3,7 @@
 Everything is NumPy, for one observation or a batch with a goal each, and φ of a goal is computed once.
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -137,12 +138,10 @@ class GoalMeter:
         seen = self.view.many(observations) if self._batch else seen_one(self.view, observations)
         kind = self._kind
         z = self._flat(seen) if kind.h is None else self._goal_vectors(kind.h(seen))
-        away = z - self._z
-        raw = np.sqrt((away * away).sum(-1))
+        raw = _length(z - self._z)
         latent: Any = np.nan
         if self._forward is not None:
-            between = self._forward(z if kind.embeds_z else seen) - self._goal_phi
-            latent = self._scale * np.sqrt((between * between).sum(-1))
+            latent = self._scale * _length(self._forward(z if kind.embeds_z else seen) - self._goal_phi)
         return ToGoal(raw, raw <= kind.radius, latent)
 
     def reward(self, here: ToGoal, there: ToGoal, terminated: Any, own: Any) -> Any:
@@ -211,7 +210,10 @@ def seen_key(space: gymnasium.Space, learned: Representation | None, key: str | 
 
 def seen_one(view: View, observation: Any) -> Any:
     """One observation as φ sees it; an index is a NumPy number."""
-    return view.seen(np.asarray(view.pick(observation))[None])[0]
+    picked = np.asarray(view.pick(observation))
+    if picked.shape == view.shape and view.kind == "vector":  # a shorter way for what is seen most
+        return picked.astype(np.float32, copy=False)
+    return view.seen(picked[None])[0]
 
 
 def check_fits(forward: Forward, view: View) -> None:
@@ -226,6 +228,13 @@ def check_fits(forward: Forward, view: View) -> None:
             f"this representation knows {forward.n_states} states, and the environment has "
             f"{view.n_states}; learn φ from this environment"
         )
+
+
+def _length(vectors: np.ndarray) -> Any:
+    """Of one vector as a Python number, with which a step of an environment is quick; or of each row."""
+    if vectors.ndim == 1:
+        return math.sqrt(vectors.dot(vectors))
+    return np.sqrt((vectors * vectors).sum(axis=-1))
 
 
 def _check_shaping(filter: str | None, radius: float, scale: float | None) -> None:

@@ -102,7 +102,7 @@ class OnlineLearner:
         delta: float = 1.0,
         learning_rate: float | None = None,
         encoder: EncoderName | None = None,
-        hidden: tuple[int, ...] = (256, 256),
+        hidden: tuple[int, ...] = (128, 128),
         oversample: int = 4,
         seed: int = 0,
     ):

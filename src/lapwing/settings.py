@@ -76,7 +76,9 @@ class LearnSettings(SavedSettings):
     """What becomes of the step size: constant, or down to zero along a cosine."""
     encoder: Annotated[EncoderName | None, chosen_by_lapwing("by the observation")] = None
     """The network: linear for indices, fourier or mlp for vectors, conv for images."""
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Annotated[
+        tuple[int, ...] | None, chosen_by_lapwing("256 256, or 128 128 for continuous states")
+    ] = None
     """Widths of the hidden layers of mlp and fourier."""
     fourier_features: int = 128
     """Random directions of the Fourier features."""
@@ -121,7 +123,8 @@ class LearnSettings(SavedSettings):
             check_field(self, name, least=0, below=1)
         for name in ("beta", "delta", "learning_rate", "fourier_bandwidth"):
             check_field(self, name, above=0)
-        object.__setattr__(self, "hidden", checked_hidden(self.hidden))
+        if self.hidden is not None:
+            object.__setattr__(self, "hidden", checked_hidden(self.hidden))
         for name, annotation in get_type_hints(type(self)).items():
             check_choice(name, getattr(self, name), annotation)
 
@@ -143,6 +146,7 @@ class ResolvedSettings(LearnSettings):
     stop: int = 1_500
     learning_rate: float = 2e-3
     encoder: EncoderName = "fourier"
+    hidden: tuple[int, ...] = (256, 256)
     standardise: bool = True
     oversample: int = 0
     held_out: float = 0.0

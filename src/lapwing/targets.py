@@ -119,7 +119,8 @@ class Target:
         """The true one-step chain under the uniformly random policy, where there is a maze."""
         if self.plane is not None:
             transition = self.plane.transition_matrix(FINENESS)
-            uniform = np.full(transition.shape[0], 1 / transition.shape[0])  # for it is symmetric
+            states = len(self.plane.points(FINENESS))
+            uniform = np.full(states, 1 / states)  # for it is symmetric
             return dataclasses.replace(true_chain(transition, rho=uniform), name=FINE_CHAIN)
         return None if self.world is None else true_chain(self.world.transition_matrix())
 

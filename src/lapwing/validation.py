@@ -19,16 +19,18 @@ _NUMBER: Any = numbers.Real
 class SavedSettings:
     """What dataclasses of settings have in common: they go to JSON and back, and are made from keywords."""
 
-    hidden: tuple[int, ...]
+    hidden: Any
 
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
-        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}  # pyright: ignore[reportArgumentType]
+        hidden = None if self.hidden is None else list(self.hidden)
+        return dataclasses.asdict(self) | {"hidden": hidden}  # pyright: ignore[reportArgumentType]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Any:
         """The settings that `as_json` wrote."""
-        fields: dict[str, Any] = values | {"hidden": tuple(values["hidden"])}
+        hidden = values["hidden"]
+        fields: dict[str, Any] = values | {"hidden": None if hidden is None else tuple(hidden)}
         return cls(**fields)
 
 

@@ -35,6 +35,10 @@ from lapwing.timing import stopwatch
 
 OnProgress = Callable[[str, int, int, dict[str, float]], None]
 REFERENCE_STATES = 512
+OVER_FITTED = 0.1
+"""By how much eigenvalues may be larger on episodes that were not learned from."""
+MOST_PAIRS = 300_000
+"""So many pairs of each part tell eigenfunctions apart."""
 
 
 class Outcome(NamedTuple):
@@ -167,9 +171,10 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
     embed = partial(embed_batch, trained.encoder)
     if target.states is not None:
         moments = moments_of_chain(target.one_step, embed(target.states))
+    elif target.held_out:
+        moments = _moments_to_trust(target, embed, settings.dim)
     else:
-        told_apart_on = target.kept_apart if target.held_out else target.learned_from
-        moments = moments_of_experience(told_apart_on, embed)
+        moments = moments_of_experience(target.learned_from, embed)
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
     solve = rayleigh_ritz if settings.rotate else as_learned
     ritz = with_fixed_signs(solve(*moments, settings.dim), phi)
@@ -197,6 +202,22 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
             "provenance": _provenance(target),
         },
     )
+
+
+def _moments_to_trust(
+    target: Target, embed: Callable[[np.ndarray], np.ndarray], dim: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The moments over all episodes, which say most; over those kept apart, if the others are over-fitted.
+
+    φ that was fitted to chance looks smoother on the episodes that it was learned from.
+    """
+    kept = moments_of_experience(target.kept_apart, embed, most=MOST_PAIRS)
+    seen = moments_of_experience(target.learned_from, embed, most=MOST_PAIRS)
+    on_kept, on_seen = (rayleigh_ritz(*moments, dim).eigenvalues.sum() for moments in (kept, seen))
+    if on_kept > (1 + OVER_FITTED) * on_seen:
+        return kept
+    share = target.held_out
+    return share * kept[0] + (1 - share) * seen[0], share * kept[1] + (1 - share) * seen[1]
 
 
 def reopen(out: Path) -> Outcome:

@@ -3,6 +3,7 @@
 `vector_wrappers` has the same for vectors of environments.
 """
 
+import math
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -103,7 +104,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         there = self._meter.distances(observation)
         reward = float(self._meter.reward(self._here, there, terminated, own)) * self._reward_scale
         self._here = there
-        distance = there.raw if np.isnan(there.latent) else there.latent
+        distance = there.raw if math.isnan(there.latent) else there.latent
         told = {
             "goal_distance": float(distance),
             "goal_reached": bool(there.reached),
