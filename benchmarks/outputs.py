@@ -78,8 +78,11 @@ def _in_steps(rep: lapwing.Representation) -> float:
 
 
 def _steps_to_success(form: str, rep: lapwing.Representation, scale: float, seed: int) -> float:
+    import torch
     from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
+
+    torch.set_num_threads(1)
 
     class Watch(BaseCallback):
         reached = float(BUDGET)

@@ -4,6 +4,7 @@ import sys
 
 import gymnasium
 import numpy as np
+import torch
 from stable_baselines3 import DQN
 
 import lapwing
@@ -43,6 +44,7 @@ def trained(env: gymnasium.Env, steps: int, seed: int = 0) -> DQN:
 
 
 def main(steps: int) -> None:
+    torch.set_num_threads(1)  # networks as small as these gain nothing from more
     walks = lapwing.collect(gymnasium.make("lapwing/TwoRoom-v0"), 50_000)
     rep = lapwing.learn(walks)
     scale = in_steps(rep, walks)

@@ -631,7 +631,7 @@ class TestDamagedFolders:
 
 
 GIB = 1
-"""What is written. By hand, 4 GiB were learned from in 0.23 GiB above import, with ten times the episodes in 0.34."""
+"""What is written. By hand, 4 GiB took 0.23 GiB above import; 0.34 with ten times the episodes."""
 ABOVE_IMPORT = 0.4
 WRITE = """
 import sys

@@ -145,7 +145,7 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
 
 
 def telling_features(observations: np.ndarray, functions: np.ndarray) -> tuple[int, int]:
-    """The two features that go most with the first eigenfunctions, by rank correlation.
+    """The two features that go most with the first eigenfunctions, above all with the very first.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(500, 3))
@@ -155,7 +155,10 @@ def telling_features(observations: np.ndarray, functions: np.ndarray) -> tuple[i
     if observations.shape[1] == 2:
         return 0, 1
     shown = functions[:, 1:5].T
-    told = [max(abs(rank_correlation(feature, function)) for function in shown) for feature in observations.T]
+    told = [
+        sum(rank_correlation(feature, function) ** 2 / place for place, function in enumerate(shown, start=1))
+        for feature in observations.T
+    ]
     first, second = sorted(np.argsort(told)[-2:].tolist())
     return first, second
 
