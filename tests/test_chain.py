@@ -23,9 +23,9 @@ from lapwing.chain import (
     steadied_visits,
     true_chain,
 )
+from lapwing.collecting import collect_walks
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
-from lapwing.collecting import collect_walks
 from lapwing.experience import Experience
 from lapwing.mazes import read_maze
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing import experience as experience_module
+from lapwing import mapped
 from lapwing.data_files import load_experience, save_episodes
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import DatasetError, StorageError
@@ -363,7 +363,7 @@ class TestFolders:
     def test_data_on_disk_is_read_piece_by_piece(self, tmp_path, monkeypatch):
         given = walks("vectors", 40)
         save_episodes(tmp_path, given)
-        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", 100)
+        monkeypatch.setattr(mapped, "BYTES_AT_ONCE", 100)
         loaded = load_experience(tmp_path)
         np.testing.assert_array_equal(loaded.observations, np.concatenate(given))
         assert loaded.sha256() == Experience.from_episodes(given).sha256()

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import lapwing
-from lapwing import estimators, objectives
-from lapwing import experience as experience_module
+from lapwing import estimators, mapped, objectives
 from lapwing.chain import true_chain
 from lapwing.data_files import save_episodes
 from lapwing.encoders import MLP
@@ -139,7 +138,7 @@ def disk_loss(experience, **settings) -> DiskLoss:
 
 @pytest.mark.parametrize(("bytes_held", "kind"), [(1 << 29, PairLoss), (0, DiskLoss)])
 def test_data_in_memory_and_on_disk_have_their_own_loss(line, monkeypatch, bytes_held, kind):
-    monkeypatch.setattr(experience_module, "IN_MEMORY", bytes_held)
+    monkeypatch.setattr(mapped, "IN_MEMORY", bytes_held)
     target = open_target(line, LearnSettings())
     settings = ResolvedSettings(encoder="mlp", estimator="pairwise", dim=2)
     assert type(make_loss(target, settings, untrained_encoder(target, settings))) is kind
@@ -228,7 +227,7 @@ def line_quality(representation) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("bytes_held", [1 << 29, 0])
 def test_learning_from_disk_is_as_good_as_from_memory(line, monkeypatch, bytes_held):
     """Against the closed form: mirrored Gaussian steps have the eigenfunctions cos kπx."""
-    monkeypatch.setattr(experience_module, "IN_MEMORY", bytes_held)
+    monkeypatch.setattr(mapped, "IN_MEMORY", bytes_held)
     settings = {"dim": 4, "lam": 0.5, "steps": 600, "batch": 128, "hidden": (32,), "fourier_features": 16}
     cosines, ratios = line_quality(lapwing.learn(line, **settings))
     assert (cosines > 0.97).all()

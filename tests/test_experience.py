@@ -5,9 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lapwing import experience as experience_module
+from lapwing import mapped as mapped_files
 from lapwing.errors import DatasetError
-from lapwing.experience import Experience, pieces
+from lapwing.experience import Experience
+from lapwing.mapped import pieces
 
 TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
 
@@ -344,7 +345,7 @@ def test_transitions_are_counted_over_all_episodes(lengths):
 @pytest.fixture
 def mapped(tmp_path, monkeypatch):
     """Makes experience of a mapped file, which counts as too large for memory."""
-    monkeypatch.setattr(experience_module, "IN_MEMORY", 10)
+    monkeypatch.setattr(mapped_files, "IN_MEMORY", 10)
 
     def made(array: np.ndarray, lengths, mode: str = "r") -> Experience:
         np.save(tmp_path / "mapped.npy", array)
@@ -362,12 +363,12 @@ class TestOnDisk:
         experience = mapped(numbered([4, 5]), [4, 5])
         assert experience.on_disk
         assert not Experience(numbered([4, 5]), [4, 5]).on_disk
-        monkeypatch.setattr(experience_module, "IN_MEMORY", 1 << 20)
+        monkeypatch.setattr(mapped_files, "IN_MEMORY", 1 << 20)
         assert not experience.on_disk
 
     def test_parts_of_it_are_on_disk_too_however_small(self, mapped, monkeypatch):
         experience = mapped(numbered([4] * 10), [4] * 10)
-        monkeypatch.setattr(experience_module, "IN_MEMORY", experience.observations.nbytes - 1)
+        monkeypatch.setattr(mapped_files, "IN_MEMORY", experience.observations.nbytes - 1)
         for part in experience.split(0.2):
             assert part.on_disk
 
@@ -386,7 +387,7 @@ class TestOnDisk:
     @pytest.mark.parametrize("at_once", [1, 3, 1_024])
     @pytest.mark.parametrize("places", [[8, 0, 3, 3, 8], [[1, 2], [8, 1]], []], ids=str)
     def test_observing_places(self, mapped, monkeypatch, places, at_once):
-        monkeypatch.setattr(experience_module, "PLACES_AT_ONCE", at_once)
+        monkeypatch.setattr(mapped_files, "PLACES_AT_ONCE", at_once)
         seen = numbered([4, 5])
         experience, places = mapped(seen, [4, 5]), np.array(places, int)
         for _ in range(2):
@@ -413,7 +414,7 @@ class TestOnDisk:
         assert (tmp_path / "mapped.npz").read_bytes() == (tmp_path / "held.npz").read_bytes()
 
     def test_nan_is_named_by_episode_and_step(self, mapped, monkeypatch):
-        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", 20)
+        monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", 20)
         seen = numbered([4, 5])
         seen[7, 1] = np.inf
         with pytest.raises(DatasetError, match="episode 1, step 3"):
@@ -424,7 +425,7 @@ class TestPieces:
     @pytest.mark.parametrize("shape", [(17,), (17, 2), (17, 3, 3, 1), (1, 5), (0, 3)])
     @pytest.mark.parametrize("at_once", [1, 64, 100, 1 << 26])
     def test_together_they_are_the_array(self, shape, at_once, monkeypatch):
-        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", at_once)
+        monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", at_once)
         array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
         parts = list(pieces(array))
         begins = np.cumsum([0, *(len(part) for _, part in parts)])
@@ -435,7 +436,7 @@ class TestPieces:
             assert part.nbytes <= max(at_once, array[:1].nbytes)
 
     def test_on_piece_sees_all_observations_in_turn(self, monkeypatch):
-        monkeypatch.setattr(experience_module, "BYTES_AT_ONCE", 50)
+        monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", 50)
         for seen, table in ((numbered([9]), None), (np.array([0, 2, 1, 1, 0, 0, 0, 2, 1], np.int32), TABLE)):
             shown: list[np.ndarray] = []
             Experience(seen, [9], table, on_piece=lambda piece: shown.append(np.array(piece)))  # noqa: B023

@@ -143,7 +143,18 @@ def test_randomness_has_a_seed(path):
 
 
 ORDER = [
-    *("errors", "storage", "validation", "settings", "mazes", "envs", "spaces", "experience", "archives"),
+    *(
+        "errors",
+        "storage",
+        "validation",
+        "settings",
+        "mazes",
+        "envs",
+        "spaces",
+        "mapped",
+        "experience",
+        "archives",
+    ),
     *("data_files", "hdf5_heaps", "hdf5_columns", "minari_spaces", "minari_data", "sources", "collecting"),
     *("sampling", "chain", "encoders", "objectives"),
     *("ritz", "targets", "timing", "estimators", "learning", "representation", "forward", "torch_module"),

@@ -214,7 +214,7 @@ def test_the_least_that_can_be_halved(lengths):
 # Measures of a walk in the plane
 
 
-def plane(transitions: int, seed: int, length: int = 50) -> Experience:
+def plane(transitions: int, seed: int, length: int = 10) -> Experience:
     """A walk in a rectangle, whose sides keep eigenvalues apart."""
     rng = np.random.default_rng(seed)
     episodes = max(1, transitions // length)
@@ -230,37 +230,32 @@ def plane(transitions: int, seed: int, length: int = 50) -> Experience:
 
 @pytest.fixture(scope="module")
 def held_out() -> Experience:
-    return plane(20_000, seed=99)
+    return plane(10_000, seed=99)
 
 
 @pytest.fixture(scope="module")
 def waves() -> Representation:
     """Many short random waves in the plane, and nothing learned: Rayleigh-Ritz alone can over-fit."""
-    rep = random_representation(EncoderSpec("fourier", (2,), 120, None, (), 120))
+    rep = random_representation(EncoderSpec("fourier", (2,), 60, None, (), 60))
     net = eqx.tree_at(lambda net: (net.shift, net.scale), rep.encoder, (np.array([1.5, 1.0]), np.ones(2)))
     rng = np.random.default_rng(0)
-    net = eqx.tree_at(lambda net: net.directions, net, rng.normal(0, 8.0, (120, 2)).astype(np.float32))
-    return dataclasses.replace(rep, encoder=net, eigenvalues=np.zeros(8))
+    net = eqx.tree_at(lambda net: net.directions, net, rng.normal(0, 4.0, (60, 2)).astype(np.float32))
+    return dataclasses.replace(rep, encoder=net, eigenvalues=np.zeros(6))
 
 
-def test_with_much_data_most_is_trusted_and_with_little_hardly_anything(waves, held_out):
-    found = {
-        transitions: held_out_measures(waves, plane(transitions, seed=1, length=length), held_out)
-        for transitions, length in ((100, 10), (500, 10), (20_000, 50))
-    }
-    trusted = [measured["trusted"] for measured in found.values()]
-    assert trusted[0] <= 1
-    assert trusted[0] < trusted[1] < trusted[2]
-    assert trusted[2] >= 7
-    few, many = found[100], found[20_000]
-    # Over-fitted: smooth along the walks that it was fitted to, and nowhere else.
-    assert few["eigenvalues_learned"][-1] < 0.1 * few["eigenvalues"][-1]
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_with_much_data_all_is_trusted_and_with_little_the_constant_alone(waves, held_out, seed):
+    few, some, many = (held_out_measures(waves, plane(count, seed), held_out) for count in (100, 500, 10_000))
+    assert (few["trusted"], many["trusted"]) == (1, 6)
+    assert few["trusted"] < some["trusted"] < many["trusted"]
+    # Over-fitted: smoother along the walks that it was fitted to than along others.
+    assert few["eigenvalues_learned"][-1] < 0.8 * few["eigenvalues"][-1]
     np.testing.assert_allclose(many["eigenvalues_learned"], many["eigenvalues"], rtol=0.15, atol=1e-6)
 
 
 def test_little_held_out_data_has_a_wide_spread(waves, held_out):
     """The spread says how far eigenvalues on the kept episodes can be believed."""
-    learned_from = plane(20_000, seed=1)
+    learned_from = plane(10_000, seed=1)
     little = held_out_measures(waves, learned_from, plane(500, seed=98))
     much = held_out_measures(waves, learned_from, held_out)
     assert np.sum(little["spread"]) > 2 * np.sum(much["spread"])
@@ -270,21 +265,21 @@ def test_little_held_out_data_has_a_wide_spread(waves, held_out):
 @pytest.mark.slow
 def test_a_learned_phi_that_has_seen_little_is_not_trusted(held_out):
     found = {}
-    for transitions in (100, 20_000):
-        learned_from = plane(transitions, seed=2, length=transitions // 10 if transitions < 500 else 50)
+    for transitions in (100, 10_000):
+        learned_from = plane(transitions, seed=2)
         learner = OnlineLearner(dim=6, steps=300, hidden=(64,), lam=0.9, lam_final=0.9, learning_rate=1e-3)
         episodes = np.split(learned_from.observations, learned_from.ends[:-1] + 1)
         for _ in range(2):
             learner.update(episodes)
         found[transitions] = held_out_measures(learner.representation, learned_from, held_out)
     assert found[100]["trusted"] <= 2
-    assert found[20_000]["trusted"] >= 4
+    assert found[10_000]["trusted"] >= 5
     first = {
         transitions: one["eigenvalues_learned"][1] / one["eigenvalues"][1]
         for transitions, one in found.items()
     }
     assert first[100] < 0.1
-    assert first[20_000] == pytest.approx(1, abs=0.2)
+    assert first[10_000] == pytest.approx(1, abs=0.2)
 
 
 @settings(max_examples=20)

@@ -6,8 +6,7 @@ states is ever taken across the end of an episode.
 """
 
 import hashlib
-import mmap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,16 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lapwing.errors import DatasetError
+from lapwing.mapped import is_large, looked_up, mapping_of, pieces
 from lapwing.storage import write_atomically
 
 MOST_IDS = 10_000_000
 """Ids above this are taken for hashes or cell numbers, not for states counted from 0."""
-BYTES_AT_ONCE = 1 << 26
-"""Where all observations are looked at, so much is looked at at a time."""
-IN_MEMORY = 1 << 29
-"""The observations of a mapped file of more bytes than this stay on disk."""
-PLACES_AT_ONCE = 1_024
-"""Of a mapped file so many places are looked up at a time: each may bring in the 64 KiB around it."""
 OnPiece = Callable[[np.ndarray], object]
 
 
@@ -144,8 +138,7 @@ class Experience:
     @property
     def on_disk(self) -> bool:
         """Whether the observations are, or are part of, a mapped file that is too large for memory."""
-        mapping = _mapping(self.observations)
-        return mapping is not None and len(mapping) > IN_MEMORY
+        return is_large(self.observations)
 
     def transitions(self, numbers: np.ndarray) -> np.ndarray:
         """Where the transitions of these numbers, counted from 0 over all episodes, begin.
@@ -179,9 +172,9 @@ class Experience:
 
     def observe(self, positions: np.ndarray) -> np.ndarray:
         """The observations at these places of the array."""
-        mapping = _mapping(self.observations)
+        mapping = mapping_of(self.observations)
         if mapping is not None:
-            return _looked_up(self.observations, mapping, np.asarray(positions))
+            return looked_up(self.observations, mapping, np.asarray(positions))
         chosen = self.observations[positions]
         return chosen if self.table is None else self.table[chosen]
 
@@ -358,39 +351,6 @@ def _learnable(name: str, array: np.ndarray) -> np.ndarray:
         raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
     with np.errstate(over="ignore"):
         return array.astype(np.float32, copy=False)
-
-
-def pieces(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """An array in pieces of bounded size, each with where it begins; pages of a mapped one are let go."""
-    rows = max(1, BYTES_AT_ONCE // max(1, array[:1].nbytes))
-    for begin in range(0, len(array), rows):
-        yield begin, array[begin : begin + rows]
-        forget_pages(array)
-
-
-def forget_pages(array: np.ndarray) -> None:
-    """Let go of what was read of a mapped file, which would else count as this process's memory."""
-    mapping = _mapping(array)
-    if mapping is not None and getattr(array, "mode", None) != "c":  # whose changes are in memory alone
-        mapping.madvise(mmap.MADV_DONTNEED)
-
-
-def _mapping(array: np.ndarray) -> mmap.mmap | None:
-    """What an array is mapped by; a copy of a mapped one is of the same type, but has none."""
-    return getattr(array, "_mmap", None)
-
-
-def _looked_up(array: np.ndarray, mapping: mmap.mmap, places: np.ndarray) -> np.ndarray:
-    """Rows of a mapped array, letting go of its pages on the way."""
-    at_once = min(PLACES_AT_ONCE, max(1, BYTES_AT_ONCE // max(1, array[:1].nbytes)))
-    flat = places.reshape(-1)
-    rows = np.empty((len(flat), *array.shape[1:]), array.dtype)
-    mapping.madvise(mmap.MADV_RANDOM)  # or the system reads a megabyte ahead at each place
-    for begin in range(0, len(flat), at_once):
-        rows[begin : begin + at_once] = array[flat[begin : begin + at_once]]
-        forget_pages(array)
-    mapping.madvise(mmap.MADV_NORMAL)
-    return rows.reshape(*places.shape, *array.shape[1:])
 
 
 def lengths_of(ends: np.ndarray) -> np.ndarray:

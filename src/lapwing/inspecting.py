@@ -15,7 +15,8 @@ import numpy as np
 from lapwing.archives import names_in, read_archive
 from lapwing.data_files import is_data_folder, load_experience
 from lapwing.errors import ConfigError, LapwingError, LapwingWarning
-from lapwing.experience import lengths_of, pieces
+from lapwing.experience import lengths_of
+from lapwing.mapped import pieces
 from lapwing.minari_data import open_minari
 from lapwing.resolving import resolve
 from lapwing.sampling import surviving_share

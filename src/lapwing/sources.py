@@ -61,6 +61,9 @@ def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
         >>> read_source([np.zeros((3, 2)), np.ones((4, 2))]).n_transitions
         5
     """
+    if isinstance(source, Experience):
+        folder = _folder_of(source)
+        return source if folder is None else DataFile(folder)
     if isinstance(source, Source):
         return source
     if isinstance(source, str | Path):
@@ -71,6 +74,15 @@ def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
         f"a target must be a name, a path, an environment, episodes or an Experience, not "
         f"{type(source).__name__}; make arrays an Experience with lapwing.Experience.from_episodes([...])"
     )
+
+
+def _folder_of(experience: Experience) -> Path | None:
+    """Where experience on disk comes from, if it is all of a folder: it need not be copied to be kept."""
+    filename = getattr(experience.observations, "filename", None)
+    if not experience.on_disk or filename is None or not is_data_folder(Path(filename).parent):
+        return None
+    whole = np.load(filename, mmap_mode="r")
+    return Path(filename).parent if whole.shape == experience.observations.shape else None
 
 
 def _named(text: str, path: Path) -> Source:

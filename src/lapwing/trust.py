@@ -54,11 +54,12 @@ def held_out_measures(
     whole = _together(halves, [side.n_transitions for side in sides])
     kept, seen = rayleigh_ritz(*whole, dim), rayleigh_ritz(*moments(learned_from, most=MOST_PAIRS), dim)
     parts = [rayleigh_ritz(*half, dim) for half in halves]
-    agreement = agreements(seen, kept, whole[1])
+    spread = np.abs(np.subtract(*_padded(parts))) / 2
+    agreement = agreements(seen, kept, whole[1], 2 * spread)
     differs = np.append(agreement < AGREEMENT, True)
     return {
         "eigenvalues": kept.eigenvalues.tolist(),
-        "spread": (np.abs(np.subtract(*_padded(parts))) / 2).tolist(),
+        "spread": spread.tolist(),
         "eigenvalues_learned": seen.eigenvalues.tolist(),
         "orthonormality_error": float(
             np.mean([_orthonormality(parts[0], halves[1]), _orthonormality(parts[1], halves[0])])
@@ -69,19 +70,23 @@ def held_out_measures(
     }
 
 
-def agreements(one: Ritz, other: Ritz, second: np.ndarray) -> np.ndarray:
+def agreements(one: Ritz, other: Ritz, second: np.ndarray, uncertain: np.ndarray | None = None) -> np.ndarray:
     """The cosine of each function of `other` with the eigenspace of `one` that its eigenvalue is in.
 
     Args:
         one: some eigenfunctions as combinations of columns.
         other: others, of the same columns.
         second: B, the second moment of the columns.
+        uncertain: how far the eigenvalues of `other` may be off: those as near count as one eigenspace too.
     """
     overlaps = one.coefficients.T @ second @ other.coefficients
     sizes = np.outer(_sizes(one, second), _sizes(other, second))
     apart = np.abs(one.eigenvalues[:, None] - other.eigenvalues[None])
     larger = np.maximum(one.eigenvalues[:, None], other.eigenvalues[None])
-    near = apart <= np.maximum(SAME_EIGENVALUE * larger, NO_EIGENVALUE)
+    slack = np.zeros(len(other.eigenvalues))
+    if uncertain is not None:
+        slack[: len(uncertain)] = uncertain[: len(slack)]
+    near = apart <= np.maximum(SAME_EIGENVALUE * larger, NO_EIGENVALUE) + slack
     same = near | np.eye(*overlaps.shape, dtype=bool)
     cosines = np.sqrt(np.sum(np.where(same, overlaps / sizes, 0.0) ** 2, axis=0))
     return np.minimum(cosines, 1.0)
