@@ -49,8 +49,10 @@ def _stepping(env: gymnasium.Env, actions: list) -> float:
 
 def stable_baselines(rep: lapwing.Representation) -> list[Row]:
     """Steps to 90 % success from all starts, medians over seeds; the budget where it is never reached."""
+    scale = _in_steps(rep)
     found = {
-        form: [_steps_to_success(form, rep, seed) for seed in range(SEEDS)] for form in ("sparse", "mix")
+        form: [_steps_to_success(form, rep, scale, seed) for seed in range(SEEDS)]
+        for form in ("sparse", "potential")
     }
     rows = [
         Row(

@@ -19,7 +19,7 @@ from lapwing.embedding import LaplacianEmbedding
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from tests.test_neighbours import by_brute_force
 
-QUICK = {"steps": 30, "hidden": (16,)}
+QUICK = {"steps": 20, "hidden": (8,), "encoder": "mlp"}
 """Where the numbers do not matter."""
 
 
