@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lapwing.rewards import Goal, GoalReward
     from lapwing.settings import LearnSettings
     from lapwing.targets import open_target
-    from lapwing.torch_module import to_torch
+    from lapwing.torch_module import to_torch as to_torch
     from lapwing.training import train
     from lapwing.vector_wrappers import VectorLaplacianObservation, VectorLaplacianReward
     from lapwing.workflow import learn, load
@@ -89,11 +89,10 @@ __all__ = [
     "progress_bar",
     "read_maze",
     "save_episodes",
-    "to_torch",
     "train",
 ]
 
-WITH_EXTRA = ("LaplacianEmbedding",)
+WITH_EXTRA = ("LaplacianEmbedding", "to_torch")
 """Names that need an optional package, and so are not among those of `from lapwing import *`."""
 
 register_environments()

@@ -16,6 +16,7 @@ from lapwing.envs.gridworld import GridWorld, Observation, random_walks
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.experience import Experience
 from lapwing.spaces import View, view_of
+from lapwing.validation import checked
 
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
@@ -90,7 +91,7 @@ def collect(
         >>> experience.n_transitions, experience.observation_shape
         (500, (4,))
     """
-    _check_transitions(transitions)
+    transitions = checked("transitions", transitions, whole=True, least=1)
     if isinstance(env, VectorEnv):
         view = view_of(env.single_observation_space, observation_key)
         rows, lengths = _step_vector(env, view, transitions, policy, seed, on_progress)
@@ -142,7 +143,7 @@ def _step_vector(
     env: VectorEnv, view: View, transitions: int, policy: Policy | None, seed: int, on_progress
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same, of several environments at once: the episodes of the first, then those of the next."""
-    mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+    mode = autoreset_mode(env)
     actions = random_actions(env.action_space, seed) if policy is None else None
     streams: list[list[list[Any]]] = [[[]] for _ in range(env.num_envs)]
     observations, _ = env.reset(seed=seed)
@@ -177,6 +178,11 @@ def _step_vector(
     with np.errstate(over="ignore"):
         rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
     return rows, np.array([len(episode) for episode in episodes])
+
+
+def autoreset_mode(env: VectorEnv) -> AutoresetMode:
+    """How a vector of environments begins new episodes; Gymnasium's default where it does not say."""
+    return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 
 def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:

@@ -335,7 +335,8 @@ def _online(simulator: Simulator, recipe: LearnSettings, form: RewardForm, goal:
     states = simulator.some_states(GATE_STATES, recipe.seed)
     seen = position_of(states) if goal.state is None else states
     assert recipe.dim is not None
-    spec = EncoderSpec("mlp", seen.shape[1:], recipe.dim, hidden=recipe.hidden or ())
+    assert recipe.hidden is not None
+    spec = EncoderSpec("mlp", seen.shape[1:], recipe.dim, hidden=recipe.hidden)
     key = jax.random.fold_in(jax.random.key(recipe.seed), 5)
     encoder = fit_encoder(spec, seen, standardise=True, bandwidth=None, key=key)
     return OnlinePhi(PhiLearner.of(recipe), encoder, form, goal)

@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike
 from lapwing._version import __version__
 from lapwing.archives import names_in, read_archive
 from lapwing.errors import CheckpointError, DatasetError, StorageError
-from lapwing.experience import Experience, checked_episode
+from lapwing.experience import Experience, checked_episode, lengths_of
 from lapwing.storage import make_folder, read_json, remove, remove_leftovers, write_atomically, write_json
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 _KIND = "lapwing experience"
-_ARCHIVED = ("observations", "lengths", "ends", "terminals", "timeouts", "table", "sha256")
+ARCHIVED = ("observations", "lengths", "ends", "terminals", "timeouts", "table", "sha256")
 
 
 def load_experience(path: str | Path) -> Experience:
@@ -36,7 +36,7 @@ def load_experience(path: str | Path) -> Experience:
     with suppress(OSError):  # no folder can have such a name; what reads archives says so
         if path.is_dir():
             raise DatasetError(without_manifest(path))
-    arrays = read_archive(path, _ARCHIVED)
+    arrays = read_archive(path, ARCHIVED)
     digest = arrays.pop("sha256", None)
     try:
         experience = _experience_in(path, arrays)
@@ -55,7 +55,7 @@ def _experience_in(path: Path, arrays: dict[str, np.ndarray]) -> Experience:
         raise DatasetError(_nothing_observed(names_in(path)))
     if "lengths" in arrays:
         return Experience(arrays["observations"], arrays["lengths"], arrays.get("table"))
-    marks = [arrays[name].reshape(-1).astype(bool) for name in _ARCHIVED[2:5] if name in arrays]
+    marks = _marks(arrays)
     if not marks:
         held = ", ".join(names_in(path))
         raise DatasetError(f"there is no array 'lengths' and no 'ends'; it holds {held}: add one of them")
@@ -64,6 +64,18 @@ def _experience_in(path: Path, arrays: dict[str, np.ndarray]) -> Experience:
     if len({len(mark) for mark in marks}) > 1:
         raise DatasetError("terminals and timeouts differ in length; give one of each an observation")
     return Experience.from_ends(arrays["observations"], np.logical_or.reduce(marks))
+
+
+def marked_lengths(arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """The lengths of episodes whose ends are marked; None where they are not, or not alike."""
+    marks = _marks(arrays)
+    return lengths_of(np.logical_or.reduce(marks)) if len({len(mark) for mark in marks}) == 1 else None
+
+
+def _marks(arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """What marks the last observations of episodes: `ends`, or `terminals` and `timeouts`."""
+    names = ("ends", "terminals", "timeouts")
+    return [arrays[name].reshape(-1).astype(bool) for name in names if name in arrays]
 
 
 def _nothing_observed(names: Iterable[str]) -> str:

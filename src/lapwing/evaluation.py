@@ -4,6 +4,7 @@ Every measure takes the chain that is held to be true and functions as columns o
 that share an eigenvalue form one eigenspace: any basis of it is as good as another.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.simulator import goal_observation
 from lapwing.representation import Representation
 from lapwing.ritz import RANK_TOLERANCE
-from lapwing.settings import Filter
 from lapwing.targets import Target
 from lapwing.trust import held_out_measures
 
@@ -167,8 +167,10 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
         measures |= _spectral_measures(spectrum, representation, functions, dim)
         if target.states is not None:
             measures |= _floors(spectrum, target, dim)
-    if target.held_out:
-        measures["held_out"] = held_out_measures(representation, target.learned_from, target.kept_apart)
+    share = representation.config["settings"].get("held_out")
+    if share and target.held_out:  # what φ was not learned from, whatever the target would keep apart now
+        apart = dataclasses.replace(target, held_out=share, _eigenpairs={})
+        measures["held_out"] = held_out_measures(representation, apart.learned_from, apart.kept_apart)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
     if target.arena is not None:
@@ -216,7 +218,7 @@ def _distance_correlations(representation: Representation, target: Target) -> di
         goals = np.array([world.goal_state])
     return {
         name: distance_correlation(world, representation.embed(target.states, name), goals)
-        for name in _filters(representation)
+        for name in representation.filters
     }
 
 
@@ -226,15 +228,9 @@ def path_correlations(representation: Representation, arena: Arena, states: np.n
     goal = goal_observation(arena, whole=states.shape[1] > 2)
     found = {
         name: rank_correlation(representation.distance(states, goal, name), ways)
-        for name in _filters(representation)
+        for name in representation.filters
     }
     return found | {"l2": rank_correlation(np.linalg.norm(states[:, :2] - arena.goal, axis=1), ways)}
-
-
-def _filters(representation: Representation) -> tuple[Filter, ...]:
-    """Those that the representation has what it takes for."""
-    rotated = representation.rotated and representation.dim > 1
-    return ("soft", "unit", "commute", "heat") if rotated else ("soft",)
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lapwing.errors import DatasetError
-from lapwing.mapped import is_large, looked_up, mapping_of, pieces
+from lapwing.mapped import IN_MEMORY, is_large, looked_up, mapping_of, pieces
 from lapwing.storage import write_atomically
 
 MOST_IDS = 10_000_000
@@ -60,6 +60,10 @@ class Experience:
         self._set(checked, checked_lengths, checked_table)
         _check_finite(self, on_piece)
 
+    def __repr__(self) -> str:
+        counts = f"{self.n_episodes:,} episodes, {self.n_transitions:,} transitions"
+        return f"Experience({counts}, observations of shape {self.observation_shape})"
+
     def _set(self, observations: np.ndarray, lengths: np.ndarray, table: np.ndarray | None) -> None:
         object.__setattr__(self, "observations", observations)
         object.__setattr__(self, "lengths", lengths)
@@ -79,6 +83,15 @@ class Experience:
             >>> Experience.from_episodes([np.zeros((4, 2)), np.ones((3, 2))]).n_episodes
             2
         """
+        if (
+            isinstance(episodes, np.ndarray)
+            and episodes.ndim < 3
+            and not np.issubdtype(episodes.dtype, np.integer)
+        ):
+            raise DatasetError(
+                f"episodes are one array of shape {episodes.shape}; give a list with an array for each, or "
+                "use Experience.from_ends"
+            )
         arrays = [_as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
         if not arrays:
             raise DatasetError("there are no episodes; give at least one of two observations")
@@ -186,7 +199,7 @@ class Experience:
     def split(self, share: float) -> tuple["Experience", "Experience"]:
         """Two parts, the second with about this share of the episodes.
 
-        Every so-many-th episode goes to the second part; the last ones where the data is on disk, so that
+        Every so-many-th episode goes to the second part; the last ones where the data is large, so that
         nothing is copied; and the end of the data where there are too few episodes for either. Both parts
         hold a transition if there are four observations.
 
@@ -198,7 +211,7 @@ class Experience:
         second = min(max(1, round(share * self.n_episodes)), self.n_episodes - 1)
         if self.n_episodes < 5:
             return self._split_at(int(len(self.observations) * (1 - share)))
-        if self.on_disk:
+        if self.on_disk or self.observations.nbytes > IN_MEMORY:  # the same where it was loaded again
             return self._split_at(int(self.lengths[: self.n_episodes - second].sum()))
         chosen = np.zeros(self.n_episodes, bool)
         chosen[np.linspace(0, self.n_episodes - 1, second).round().astype(int)] = True

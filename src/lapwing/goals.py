@@ -22,6 +22,8 @@ from lapwing.workflow import load
 
 ACHIEVED, DESIRED = "achieved_goal", "desired_goal"
 """The parts of Gymnasium's goal environments."""
+ITSELF = 1e-6
+"""How near is there, where only the goal itself will do."""
 
 
 class _Kind(NamedTuple):
@@ -44,8 +46,9 @@ class GoalMeter:
         form: one of `rewards.FORMS`.
         filter: the spectral filter of the distance; None is `commute` where eigenfunctions are told apart.
         gamma: the agent's discount, for `potential`.
-        radius: how near is there, where `goal` is an observation.
-        scale: multiplies the distance in the embedding; None makes the mean distance between states 1.
+        radius: how near is there, where `goal` is an observation; None is a step.
+        scale: multiplies the distance in the embedding; None makes the mean distance between states 1, or
+            for `potential` the mean change by a step.
         keep_reward: the environment's own reward takes the place of `sparse` in the form.
         observation_key: which part of Dict observations φ sees; None is what φ was learned from.
         num_envs: how many observations come at a time; None is one, not in a batch.
@@ -60,7 +63,7 @@ class GoalMeter:
         form: RewardForm,
         filter: Filter | None,
         gamma: float | None,
-        radius: float,
+        radius: float | None,
         scale: float | None,
         keep_reward: bool,
         observation_key: str | None,
@@ -74,18 +77,21 @@ class GoalMeter:
                 "such part; use rawmix, mix or potential"
             )
         self.follows_goal = goal is None
-        learned, self._forward = None, None
-        if representation is not None and form in SHAPED_BY_PHI:
-            learned = opened(representation)
-            self._forward = Forward(learned, chosen_filter(filter, learned))
-            if scale is None:  # all filters have the mean distance of `soft`
-                scale = 1 / (learned.soft_distance or 1.0)
+        learned, self._forward = None if representation is None else opened(representation), None
+        if radius is None:
+            step = None if learned is None else _step(learned)["observation"]
+            radius = ITSELF if step is None else float(step)
+        if learned is not None and form in SHAPED_BY_PHI:
+            filter = chosen_filter(filter, learned)
+            self._forward = Forward(learned, filter)
+            scale = scale or _scale(learned, form, filter)
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
         self.view = view_of(space, seen_key(space, learned, observation_key))
         self._batch = () if num_envs is None else (num_envs,)
-        self._form, self._radius, self._scale = FORMS[form], radius, scale or 1.0
+        self._radius: float = radius
+        self._form, self._scale = FORMS[form], scale or 1.0
         self._gamma = np.nan if gamma is None else gamma
         self._keep_reward = keep_reward
         self._kind = _Kind(None, radius, False)
@@ -196,6 +202,18 @@ class GoalMeter:
         return array.reshape(*array.shape[: array.ndim - len(self.view.shape)], -1)
 
 
+def _step(learned: Representation) -> dict[str, Any]:
+    """The size of a step, as far as it was measured when φ was learned."""
+    return learned.config.get("step") or {"observation": None, "distance": {}}
+
+
+def _scale(learned: Representation, form: RewardForm, filter: Filter) -> float:
+    """What makes the mean distance between states 1 or, of a potential, the mean change by a step."""
+    step = _step(learned)["distance"].get(filter)
+    unit = step if form == "potential" and step else learned.soft_distance  # which all filters share
+    return 1 / (unit or 1.0)
+
+
 def opened(representation: Representation | str | Path) -> Representation:
     """A representation, or that in a file or a run folder."""
     return representation if isinstance(representation, Representation) else load(representation)
@@ -237,10 +255,10 @@ def _length(vectors: np.ndarray) -> Any:
     return np.sqrt((vectors * vectors).sum(axis=-1))
 
 
-def _check_shaping(filter: str | None, radius: float, scale: float | None) -> None:
+def _check_shaping(filter: str | None, radius: float | None, scale: float | None) -> None:
     if filter is not None:
         check_filter(filter)
-    if not 0 <= radius < np.inf:
+    if radius is not None and not 0 <= radius < np.inf:
         raise ConfigError(f"radius must be at least 0 and finite, not {radius!r}")
     if scale is not None and not 0 < scale < np.inf:
         raise ConfigError(f"scale must be above 0 and finite, not {scale!r}")

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from lapwing.archives import names_in, read_archive
-from lapwing.data_files import is_data_folder, load_experience
+from lapwing.data_files import ARCHIVED, is_data_folder, load_experience, marked_lengths
 from lapwing.errors import ConfigError, LapwingError, LapwingWarning
-from lapwing.experience import lengths_of
-from lapwing.mapped import pieces
+from lapwing.mapped import BYTES_AT_ONCE, pieces
 from lapwing.minari_data import open_minari
 from lapwing.resolving import resolve
 from lapwing.sampling import surviving_share
@@ -69,6 +68,8 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
         raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
     facts = {} if observations is None else _facts(observations, lengths)
     problem, plan, remarks = _plan(source, observation_key)
+    if facts.get("episodes") == 1 and "lengths" not in arrays:
+        remarks = ("nothing marks the end of an episode: all of it counts as one", *remarks)
     return Inspection(str(source), arrays, facts, problem, plan, remarks)
 
 
@@ -76,18 +77,19 @@ Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None]
 
 
 def _in_archive(path: Path) -> Found:
-    arrays = read_archive(path, names_in(path))
-    lengths = arrays.get("lengths")
-    marks = [
-        arrays[name].reshape(-1).astype(bool) for name in ("ends", "terminals", "timeouts") if name in arrays
-    ]
-    if lengths is None and marks and len({len(mark) for mark in marks}) == 1:
-        lengths = lengths_of(np.logical_or.reduce(marks))
-    observations = arrays.get("observations")
-    table = arrays.get("table")
-    if observations is not None and table is not None and observations.ndim == 1:
-        observations = table[np.clip(observations, 0, len(table) - 1)]
-    return {name: _kind(array) for name, array in arrays.items()}, observations, lengths
+    arrays = read_archive(path, ARCHIVED)
+    kinds = {name: _kind(arrays[name]) if name in arrays else "not looked at" for name in names_in(path)}
+    lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
+    if lengths is None:
+        lengths = marked_lengths(arrays)
+    if lengths is not None and (lengths.ndim != 1 or lengths.dtype.kind not in "iu"):
+        lengths = None
+    if observations is not None and observations.ndim == 0:
+        observations = None
+    if observations is not None and table is not None and table.ndim and len(table):
+        ids = observations.ndim == 1 and observations.dtype.kind in "iu"
+        observations = table[np.clip(observations, 0, len(table) - 1)] if ids else None
+    return kinds, observations, lengths
 
 
 def _in_folder(path: Path) -> Found:
@@ -144,10 +146,11 @@ def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, 
 
 
 def _distinct(observations: np.ndarray) -> float:
-    """The share of observations that differ from all others, among some of them."""
+    """How many different observations there are among some of them, over how many those are."""
     places = np.arange(len(observations))
-    if len(places) > MOST_COMPARED:
-        places = np.sort(np.random.default_rng(0).choice(places, MOST_COMPARED, replace=False))
+    most = min(MOST_COMPARED, max(1, BYTES_AT_ONCE // max(1, observations[:1].nbytes)))
+    if len(places) > most:
+        places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
     rows = np.asarray(observations[places]).reshape(len(places), -1)
     return len(np.unique(rows, axis=0)) / len(rows)
 

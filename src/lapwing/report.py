@@ -76,7 +76,7 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
     if measured is None:
         return
     trusted, dim = measured["trusted"], len(measured["agreement"])
-    about = f"of {dim}: those that come out again on {measured['transitions']:,} held-out transitions"
+    about = f"of {dim}, the constant among them: those that come out again on {measured['transitions']:,} held-out transitions"
     table.add_row("trusted", str(trusted), about)
     error = measured["orthonormality_error"]
     table.add_row("orthonormality", f"{error:.4g}", "on held-out episodes: how far from it")
@@ -84,7 +84,7 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
         f"{value:.4f} ± {about:.4f}"
         for value, about in list(zip(measured["eigenvalues"], measured["spread"], strict=False))[1:5]
     )
-    table.add_row("held-out λ", "", spread + (", …" if dim > 5 else ""))
+    table.add_row("held-out λ₂ …", "", spread + (", …" if dim > 5 else ""))
 
 
 def _chosen(settings: dict[str, Any]) -> str:
@@ -133,7 +133,7 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
     reference = target.reference_states() if target.plane else None
     observations = target.some_observations(SOME_STATES, 0) if reference is None else reference
     functions, eigenvalues = representation.eigenfunctions(observations), representation.eigenvalues
-    figures = {"embedding": plots.draw_scatter(functions[:SOME_STATES], eigenvalues)}
+    figures = {"embedding": plots.draw_scatter(functions[:: -(-len(functions) // SOME_STATES)], eigenvalues)}
     if len(representation.spec.shape) == 1 and representation.spec.shape[0] > 1:
         features = telling_features(observations, functions)
         names = f"feature {features[0]}", f"feature {features[1]}"

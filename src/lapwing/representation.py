@@ -61,6 +61,11 @@ class Representation:
         """Whether Rayleigh-Ritz told the eigenfunctions apart (the preset `paper` does not)."""
         return bool(self.config.get("settings", {}).get("rotate", True))
 
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """The spectral filters that it has what it takes for."""
+        return ("soft", "unit", "commute", "heat") if self.rotated and self.dim > 1 else ("soft",)
+
     def phi(self, observations) -> Any:
         """φ(s): every learned column, as the network gives it."""
         return self._answer(observations, lambda phi, xp: phi)

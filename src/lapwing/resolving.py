@@ -153,7 +153,7 @@ def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.nda
     stage = encoder.features if settings.encoder == "fourier" else lambda x: embed(encoder, x)
     functions = jax.jit(jax.vmap(stage))
     moments = moments_of_experience(
-        target.experience, lambda batch: np.asarray(functions(jnp.asarray(batch))), most=20_000
+        target.learned_from, lambda batch: np.asarray(functions(jnp.asarray(batch))), most=20_000
     )
     values = rayleigh_ritz(*moments, settings.dim).eigenvalues
     return np.pad(values, (0, settings.dim - len(values)), mode="edge")

@@ -9,7 +9,6 @@ from lapwing.errors import ConfigError
 from lapwing.forward import What
 from lapwing.representation import Representation
 from lapwing.torch_module import EXTRA_MISSING, to_torch, tracing
-from lapwing.workflow import load
 
 try:
     import torch
@@ -57,7 +56,7 @@ class LaplacianExtractor(BaseFeaturesExtractor):
         what: What = "eigenfunctions",
         append: bool = False,
     ):
-        learned = representation if isinstance(representation, Representation) else load(representation)
+        learned = opened(representation)
         _check_space(observation_space, learned)
         phi = to_torch(learned, what)
         seen = get_flattened_obs_dim(observation_space) if append else 0

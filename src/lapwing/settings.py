@@ -37,7 +37,7 @@ class LearnSettings(SavedSettings):
     transitions: int = 1_000_000
     """How many random steps to collect, where the target is an environment."""
     episode_length: int = 50
-    """Steps in an episode of a maze."""
+    """Steps in an episode of a maze or a plane."""
     observation_key: str | None = None
     """Which part of Dict observations φ sees, of an environment or a Minari data set."""
     num_envs: Annotated[int | None, chosen_by_lapwing("16 if an environment has a vector form, else 1")] = (
@@ -98,8 +98,8 @@ class LearnSettings(SavedSettings):
     held_out: Annotated[
         float | None, chosen_by_lapwing("0.1 for continuous states in the preset default, else 0")
     ] = None
-    """The share of episodes of continuous states that is kept apart: eigenfunctions are told apart and
-    measured on it."""
+    """The share of episodes of continuous states that is kept apart from learning: eigenfunctions are told
+    apart with its help, and measured on it."""
     rotate: bool = True
     """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
     seed: int = 0

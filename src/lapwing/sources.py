@@ -70,6 +70,8 @@ def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
         return _named(str(source), Path(source))
     if isinstance(source, Iterable) and not isinstance(source, np.ndarray | dict | bytes):
         return Experience.from_episodes(source)
+    if isinstance(source, type) and issubclass(source, gymnasium.Env):
+        raise ConfigError(f"{source.__name__} is a class; give an environment, {source.__name__}()")
     raise ConfigError(
         f"a target must be a name, a path, an environment, episodes or an Experience, not "
         f"{type(source).__name__}; make arrays an Experience with lapwing.Experience.from_episodes([...])"
@@ -81,8 +83,10 @@ def _folder_of(experience: Experience) -> Path | None:
     filename = getattr(experience.observations, "filename", None)
     if not experience.on_disk or filename is None or not is_data_folder(Path(filename).parent):
         return None
-    whole = np.load(filename, mmap_mode="r")
-    return Path(filename).parent if whole.shape == experience.observations.shape else None
+    folder = Path(filename).parent
+    same = np.load(filename, mmap_mode="r").shape == experience.observations.shape
+    same = same and np.array_equal(np.load(folder / "lengths.npy"), experience.lengths)
+    return folder if same else None
 
 
 def _named(text: str, path: Path) -> Source:
@@ -96,6 +100,8 @@ def _named(text: str, path: Path) -> Source:
         return open_arena(text)
     if is_plane(text):
         return open_plane(text)
+    if ".py" in text:
+        raise ConfigError(f"an environment in a file of your own is named gym:FILE.py:CLASS, not {text}")
     if _is_file(path):
         return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
     if _is_file(path / MANIFEST):
@@ -216,6 +222,8 @@ def make_envs(env_id: str, num_envs: int | None) -> Env:
 def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     """What makes the environment, as often as it is called; a file is run once for all of them."""
     module, _, name = env_id.rpartition(":")
+    if env_id.endswith(".py"):
+        raise ConfigError(f"name the class too: gym:{env_id}:CLASS")
     if module.endswith(".py"):
         return partial(_made_of, env_id, _class_in(Path(module), name))
     if module:
@@ -278,6 +286,17 @@ def _class_in(path: Path, name: str) -> type[gymnasium.Env]:
     return classes[name]
 
 
+@contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """Let a file import what lies beside it, as it may when Python runs it."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
 def _run_file(path: Path) -> ModuleType:
     # Under a name that no other module has: one called random.py must not become `random`.
     name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
@@ -286,7 +305,8 @@ def _run_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for it
     try:
-        spec.loader.exec_module(module)
+        with _beside(path):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # it may raise anything
         del sys.modules[name]
         raise ConfigError(f"{path} cannot be run ({type(error).__name__}: {error}); mend it") from error

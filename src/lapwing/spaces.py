@@ -75,7 +75,11 @@ class View:
         if self.channels_first:
             picked = np.moveaxis(picked, 1, -1)
         images = picked.reshape(len(picked), *self.shape)
-        return images if images.dtype == np.uint8 else _as_float32(images)
+        if not np.issubdtype(images.dtype, np.integer):
+            return _as_float32(images)
+        if images.dtype != np.uint8 and images.size and not 0 <= images.min() <= images.max() <= 255:
+            raise ConfigError("images of whole numbers must lie in 0 … 255; scale them to floats")
+        return images.astype(np.uint8, copy=False)
 
 
 def view_of(space: gymnasium.Space, key: str | None = None) -> View:

@@ -22,6 +22,7 @@ from lapwing.envs.plane import Plane, random_walks
 from lapwing.envs.simulator import Simulator, random_episodes
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.experience import Experience
+from lapwing.mapped import BYTES_AT_ONCE
 from lapwing.mazes import Maze
 from lapwing.minari_data import MinariData, open_minari
 from lapwing.settings import PRESETS, LearnSettings
@@ -131,22 +132,24 @@ class Target:
         return self.states
 
     def typical_observations(self, seed: int) -> np.ndarray:
-        """Every state once, or ten thousand observations where states are not enumerated."""
-        return self.some_observations(10_000, seed) if self.states is None else self.states
+        """Every state once, or ten thousand observations where states are not enumerated; fewer if large."""
+        if self.states is not None:
+            return self.states
+        a_row = self.learned_from.observe(np.zeros(1, int)).nbytes
+        return self.some_observations(min(10_000, max(500, BYTES_AT_ONCE // a_row)), seed)
 
     def some_steps(self, count: int, seed: int) -> np.ndarray:
         """`count` differences s' - s between successive observations."""
-        assert self.experience is not None
-        numbers = np.random.default_rng(seed).integers(self.experience.n_transitions, size=count)
-        places = self.experience.transitions(numbers)
-        return self.experience.observe(places + 1) - self.experience.observe(places)
+        seen = self.learned_from
+        places = seen.transitions(np.random.default_rng(seed).integers(seen.n_transitions, size=count))
+        return seen.observe(places + 1) - seen.observe(places)
 
     def some_observations(self, count: int, seed: int) -> np.ndarray:
         """`count` observations drawn as the data has them."""
         generator = np.random.default_rng(seed)
         if self.experience is not None:
-            places = generator.integers(len(self.experience.observations), size=count)
-            return self.experience.observe(np.sort(places))
+            seen = self.learned_from
+            return seen.observe(np.sort(generator.integers(len(seen.observations), size=count)))
         assert self.states is not None
         return self.states[np.sort(generator.choice(len(self.states), count, p=self.one_step.rho))]
 
@@ -247,12 +250,14 @@ def _with_held_out(target: Target, settings: LearnSettings) -> Target:
     if share is None:
         share = HELD_OUT if settings.preset == "default" else 0.0
         share *= target.experience.n_transitions >= 100
-    if share and len(target.experience.observations) < 8:
+    apart = dataclasses.replace(target, held_out=share, _eigenpairs={})
+    few = share and (len(target.experience.observations) < 8 or len(apart.kept_apart.observations) < 4)
+    if few and settings.held_out is not None:
         raise DatasetError(
-            f"held_out={share:g} needs at least 8 observations, not {len(target.experience.observations)}; "
-            "set held_out=0"
+            f"held_out={share:g} keeps too few of {len(target.experience.observations)} observations apart to "
+            "measure on; raise it, or set it to 0"
         )
-    return dataclasses.replace(target, held_out=share, _eigenpairs={})
+    return target if few else apart
 
 
 def _check_seen_in_arena(settings: LearnSettings) -> None:
@@ -275,6 +280,11 @@ def _experience_of_plane(plane: Plane, settings: LearnSettings, on_progress: Pro
 
 
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
+    if settings.held_out:
+        raise ConfigError(
+            f"held_out={settings.held_out:g} goes with continuous states, and those of a maze are enumerated; "
+            "leave it out"
+        )
     if settings.observation == "state":
         raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
     states = world.observations(settings.observation)
@@ -318,7 +328,9 @@ def _experience_of_env(
     source: GymEnv | Env, settings: LearnSettings, policy: Policy | None, on_progress: Progress | None
 ) -> Experience:
     named = isinstance(source, GymEnv)
-    env = make_envs(source.env_id, settings.num_envs) if named else source
+    # A policy is written for one observation, unless a number of environments is asked for.
+    num_envs = 1 if policy is not None and settings.num_envs is None else settings.num_envs
+    env = make_envs(source.env_id, num_envs) if named else source
     try:
         return collect(
             env,

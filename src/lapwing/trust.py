@@ -54,7 +54,7 @@ def held_out_measures(
     whole = _together(halves, [side.n_transitions for side in sides])
     kept, seen = rayleigh_ritz(*whole, dim), rayleigh_ritz(*moments(learned_from, most=MOST_PAIRS), dim)
     parts = [rayleigh_ritz(*half, dim) for half in halves]
-    spread = np.abs(np.subtract(*_padded(parts))) / 2
+    spread = np.abs(np.subtract(*_as_many(parts))) / 2
     agreement = agreements(seen, kept, whole[1], 2 * spread)
     differs = np.append(agreement < AGREEMENT, True)
     return {
@@ -109,7 +109,7 @@ def _orthonormality(ritz: Ritz, moments: Moments) -> float:
     return float(np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment)))
 
 
-def _padded(parts: list[Ritz]) -> list[np.ndarray]:
+def _as_many(parts: list[Ritz]) -> list[np.ndarray]:
     """Eigenvalues of two parts, as many as both have."""
     count = min(len(part.eigenvalues) for part in parts)
     return [part.eigenvalues[:count] for part in parts]

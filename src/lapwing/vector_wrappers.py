@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
+from lapwing.collecting import autoreset_mode
 from lapwing.forward import What
 from lapwing.goals import DESIRED, GoalMeter
 from lapwing.representation import Representation
@@ -36,7 +37,7 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         form: RewardForm = "mix",
         filter: Filter | None = None,
         gamma: float | None = None,
-        radius: float = 1e-6,
+        radius: float | None = None,
         scale: float | None = None,
         reward_scale: float = 1.0,
         keep_reward: bool = False,
@@ -130,7 +131,6 @@ class VectorLaplacianObservation(VectorWrapper, RecordConstructorArgs):
             observation_key=observation_key,
         )
         VectorWrapper.__init__(self, env)
-        autoreset_mode(env)
         self._eyes = Eyes(env.single_observation_space, representation, what, append, observation_key)
         self.single_observation_space = self._eyes.space
         self.observation_space = batch_space(self._eyes.space, env.num_envs)
@@ -151,12 +151,6 @@ class VectorLaplacianObservation(VectorWrapper, RecordConstructorArgs):
                 final[place] = None if last is None else self._eyes.one(last)
             infos = infos | {"final_obs": final}
         return self._eyes.many(observations), rewards, terminated, truncated, infos
-
-
-def autoreset_mode(env: VectorEnv) -> AutoresetMode:
-    """How a vector of environments begins new episodes; Gymnasium's default where it does not say."""
-    mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-    return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
 
 
 def _chosen(begun: np.ndarray, new: ToGoal, old: ToGoal | None) -> ToGoal:

@@ -30,6 +30,7 @@ from lapwing.ritz import (
 from lapwing.runs import RunFolder
 from lapwing.settings import PRESETS, LearnSettings, ResolvedSettings
 from lapwing.sources import Source, describe, read_source, recall
+from lapwing.step_size import step_size
 from lapwing.targets import Target, open_target
 from lapwing.timing import stopwatch
 
@@ -186,7 +187,7 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
             stacklevel=3,
         )
     coefficients = ritz.coefficients.astype(np.float32)
-    return Representation(
+    representation = Representation(
         encoder=trained.encoder,
         spec=trained.spec,
         eigenvalues=ritz.eigenvalues,
@@ -202,6 +203,8 @@ def represent(target: Target, settings: ResolvedSettings, trained: Trained) -> R
             "provenance": _provenance(target),
         },
     )
+    representation.config["step"] = step_size(representation, target, settings.seed)
+    return representation
 
 
 def _moments_to_trust(

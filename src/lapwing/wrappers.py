@@ -39,9 +39,10 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
         filter: the spectral filter of the distance; None is `commute`, or `soft` if φ was not rotated.
         gamma: the agent's discount, for `potential`.
-        radius: how near is there, where `goal` is an observation.
-        scale: multiplies the distance in the embedding; None makes the mean distance between states 1.
-            `GoalReward.in_steps` finds the one that counts in steps, which `potential` wants.
+        radius: how near is there, where `goal` is an observation; None is the median step of the data that
+            φ was learned from, if its states are continuous, and else the goal itself.
+        scale: multiplies the distance in the embedding; None makes the mean distance between states 1 and,
+            for `potential`, counts in steps.
         reward_scale: multiplies the reward.
         keep_reward: the environment's own reward takes the place of `sparse` in `mix`, `rawmix` and
             `potential`.
@@ -67,7 +68,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         form: RewardForm = "mix",
         filter: Filter | None = None,
         gamma: float | None = None,
-        radius: float = 1e-6,
+        radius: float | None = None,
         scale: float | None = None,
         reward_scale: float = 1.0,
         keep_reward: bool = False,

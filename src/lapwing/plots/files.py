@@ -13,8 +13,9 @@ from lapwing.storage import make_folder, write_bytes
 matplotlib.rcParams["svg.hashsalt"] = "lapwing"
 
 
-def save_figure(figure: Figure, path: Path) -> list[Path]:
+def save_figure(figure: Figure, path: str | Path) -> list[Path]:
     """Write `path`.png and `path`.svg."""
+    path = Path(path)
     make_folder(path.parent)
     png, svg = io.BytesIO(), io.BytesIO()
     figure.savefig(png, format="png", dpi=110)

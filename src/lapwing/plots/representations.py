@@ -133,6 +133,7 @@ def draw_over_features(
         limit = np.quantile(np.abs(values), 0.99) or 1.0
         axis.scatter(x, y, c=values, s=size, lw=0, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
         axis.set_title(f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}", fontsize=9)
+        axis.set_facecolor("0.85")  # zero is white
         axis.spines[["top", "right"]].set_visible(False)
     if rows_and_columns:
         axes[0].invert_yaxis()
