@@ -76,7 +76,8 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
     if measured is None:
         return
     trusted, dim = measured["trusted"], len(measured["agreement"])
-    about = f"of {dim}, the constant among them: those that come out again on {measured['transitions']:,} held-out transitions"
+    where = f"{measured['transitions']:,} held-out transitions"
+    about = f"of {dim}, the constant among them: those that come out again on {where}"
     table.add_row("trusted", str(trusted), about)
     error = measured["orthonormality_error"]
     table.add_row("orthonormality", f"{error:.4g}", "on held-out episodes: how far from it")

@@ -7,6 +7,7 @@ import numpy as np
 
 from lapwing.errors import ConfigError
 from lapwing.forward import What
+from lapwing.goals import opened
 from lapwing.representation import Representation
 from lapwing.torch_module import EXTRA_MISSING, to_torch, tracing
 

@@ -1,7 +1,7 @@
 """How far one step goes, in the observations and in the embedding: the natural unit of both.
 
-It is measured once, when φ is learned, and kept with it, so that a wrapped environment knows how near is there
-and how large a potential must be.
+It is measured once, when φ is learned, and kept with it, so that a wrapped environment knows how near is
+there and how large a potential must be.
 """
 
 from typing import Any

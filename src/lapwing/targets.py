@@ -254,8 +254,8 @@ def _with_held_out(target: Target, settings: LearnSettings) -> Target:
     few = share and (len(target.experience.observations) < 8 or len(apart.kept_apart.observations) < 4)
     if few and settings.held_out is not None:
         raise DatasetError(
-            f"held_out={share:g} keeps too few of {len(target.experience.observations)} observations apart to "
-            "measure on; raise it, or set it to 0"
+            f"held_out={share:g} keeps too few of {len(target.experience.observations)} observations apart "
+            "to measure on; raise it, or set it to 0"
         )
     return target if few else apart
 
