@@ -282,8 +282,8 @@ def _experience_of_plane(plane: Plane, settings: LearnSettings, on_progress: Pro
 def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
     if settings.held_out:
         raise ConfigError(
-            f"held_out={settings.held_out:g} goes with continuous states, and those of a maze are enumerated; "
-            "leave it out"
+            f"held_out={settings.held_out:g} goes with continuous states, and those of a maze are "
+            "enumerated; leave it out"
         )
     if settings.observation == "state":
         raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
