@@ -224,7 +224,7 @@ def test_settings_are_the_preset_s_but_for_what_is_given():
         ),
         ("train PointUMaze --gamma 1", "gamma must be a number above 0 and below 1, not 1.0"),
         ("learn PointUMaze --observation image", "observation must be position or state in an arena"),
-        ("learn PointUMaze --stay", "stay=True goes with mazes, and this target is an environment"),
+        ("learn PointUMaze --stay", "stay=True goes with mazes, and this target is an arena"),
         ("learn PointUMaze --true-chain", "true_chain needs a maze"),
         ("learn FourRoom --observation state", "observation 'state' goes with arenas"),
         ("audit PointUMaze", "PointUMaze is no maze; rewards are audited in mazes"),

@@ -204,7 +204,7 @@ class TestCollect:
             collect(vector, 30)
 
     def test_nothing_to_collect(self):
-        with pytest.raises(DatasetError, match="transitions must be at least 1, not 0"):
+        with pytest.raises(ConfigError, match="transitions must be a whole number at least 1, not 0"):
             collect(Counter(4, False), 0)
 
 

@@ -124,12 +124,14 @@ def test_rewards_are_those_of_goal_reward(kind, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_learned_distance_of_a_learned_representation(form, four_room):
-    """Its mean is 1 where no scale is given, whatever the filter."""
+    """With no scale given its mean is 1, whatever the filter; of a potential, its mean change by a step."""
     goal = np.array([-0.5, 0.5], np.float32)
     env = gymnasium.make("lapwing/FourRoom-v0")
     for filter in ("soft", "unit", "commute", "heat"):
         went = walk(LaplacianReward(env, four_room, goal, form=form, gamma=GAMMA, filter=filter), 60)
-        oracle = GoalReward(form, Goal(goal), four_room, filter, GAMMA, 1 / four_room.soft_distance)
+        step = four_room.config["step"]["distance"][filter]
+        unit = step if form == "potential" else four_room.soft_distance
+        oracle = GoalReward(form, Goal(goal), four_room, filter, GAMMA, 1 / unit)
         np.testing.assert_allclose(went.rewards, oracle(went.here, went.there), atol=1e-4)
 
 

@@ -84,8 +84,8 @@ def _folder_of(experience: Experience) -> Path | None:
     if not experience.on_disk or filename is None or not is_data_folder(Path(filename).parent):
         return None
     folder = Path(filename).parent
-    same = np.load(filename, mmap_mode="r").shape == experience.observations.shape
-    same = same and np.array_equal(np.load(folder / "lengths.npy"), experience.lengths)
+    same = np.load(filename, mmap_mode="r", allow_pickle=False).shape == experience.observations.shape
+    same = same and np.array_equal(np.load(folder / "lengths.npy", allow_pickle=False), experience.lengths)
     return folder if same else None
 
 
