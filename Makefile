@@ -2,7 +2,7 @@
 PYTHON ?= python3.11 python3
 
 BIN := .venv/bin
-# Extra arguments, e.g. `make test ARGS="-m 'not slow' tests/test_chain.py"`.
+# Extra arguments, e.g. `make test ARGS="tests/test_chain.py"`.
 ARGS ?=
 
 # As variables rather than options, the pins also hold for the packages that build the wheel
@@ -19,10 +19,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint bench docs clean
+.PHONY: help demo setup test test-slow lint bench docs clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/demo
 	$(BIN)/lapwing learn FourRoom --out runs/demo --overwrite
@@ -31,8 +31,11 @@ demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/dem
 
 setup: .venv/.dev ## make .venv with the package, the development tools and the docs tools
 
-test: .venv/.dev ## run the tests and the doctests
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+test: .venv/.dev ## run the tests and the doctests, but for those that are marked slow
+	$(BIN)/python -m pytest -n 2 -m 'not slow' $(ARGS)
+
+test-slow: .venv/.dev ## run the slow tests
+	$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
 
 lint: .venv/.dev ## check style, format and types
 	$(BIN)/ruff check .

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -32,7 +30,6 @@ def test_every_example_is_run_here():
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
 
-@pytest.mark.slow
 def test_an_environment_of_ones_own_has_a_distance_that_knows_its_wall(tmp_path):
     printed = run("own_environment.py", str(tmp_path), cwd=tmp_path)
     through, beside = (numbers(line.split("  ")[-1])[-1] for line in printed.splitlines()[1:3])
@@ -40,14 +37,12 @@ def test_an_environment_of_ones_own_has_a_distance_that_knows_its_wall(tmp_path)
     assert (tmp_path / "rooms.safetensors").is_file()
 
 
-@pytest.mark.slow
 def test_cartpole_is_drawn(tmp_path):
     printed = run("cartpole.py", str(tmp_path), cwd=tmp_path)
     assert numbers(printed.splitlines()[0])[:2] == sorted(numbers(printed.splitlines()[0])[:2])
     assert (tmp_path / "cartpole.png").is_file()
 
 
-@pytest.mark.slow
 def test_recorded_data_becomes_eigenfunctions(tmp_path):
     printed = run("offline_data.py", str(tmp_path), cwd=tmp_path)
     assert "'episodes': 400" in printed
@@ -57,14 +52,12 @@ def test_recorded_data_becomes_eigenfunctions(tmp_path):
     assert (tmp_path / "walks_run" / "representation.safetensors").is_file()
 
 
-@pytest.mark.slow
 def test_a_shaped_agent_of_stable_baselines_learns_sooner(tmp_path):
     printed = run("sb3_shaped.py", cwd=tmp_path)
     success = {line.split()[0]: int(line.split()[-1].rstrip("%")) for line in printed.splitlines()}
     assert success["potential"] > success["sparse"] + 20
 
 
-@pytest.mark.slow
 def test_a_swiss_roll_is_unrolled_for_points_that_were_not_there(tmp_path):
     printed = run("swiss_roll.py", str(tmp_path), cwd=tmp_path)
     assert "PCA" in printed
