@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.experience import Experience
 from lapwing.mazes import parse_maze
 from lapwing.resolving import resolve
@@ -172,6 +172,14 @@ def test_few_pairs_survive():
         warnings.simplefilter("error")
         resolved(target, dim=2, estimator="pairwise", lam=0.9, past_end="truncate")
         resolved(target, dim=2, estimator="pairwise", lam=0.5)
+
+
+def test_data_that_is_too_short_for_lambda_is_refused():
+    """Of 40 transitions in episodes of one, one in a thousand survives."""
+    pairs = Experience(np.random.default_rng(0).normal(size=(80, 2)), np.full(40, 2))
+    message = r"too short for lam=0\.999: about 0 of 40 pairs survive the discard"
+    with pytest.raises(DatasetError, match=message):
+        resolved(open_target(pairs, LearnSettings(held_out=0.0)), lam=0.999, dim=3)
 
 
 def test_states_that_were_never_visited():

@@ -9,7 +9,7 @@ import numpy as np
 
 from lapwing.chain import DENSE_LIMIT, multi_step_eigenvalues
 from lapwing.encoders import data_bandwidth, default_encoder, embed
-from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.learning import OnChunk, encoder_spec, untrained_encoder
 from lapwing.objectives import surviving_scale
 from lapwing.ritz import moments_of_experience, rayleigh_ritz
@@ -164,9 +164,17 @@ def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -
     if target.experience is not None and settings.estimator != "exact":
         share = surviving_share(target.learned_from, lam)
         if settings.past_end == "discard" and share < 0.2:
+            drawn = target.learned_from.n_transitions
+            kept = f"about {share * drawn:,.0f} of {drawn:,}"
+            episodes = f"episodes have {target.learned_from.lengths.mean() - 1:.0f} steps in the mean"
+            if share * drawn < dim:
+                raise DatasetError(
+                    f"the data is too short for lam={lam:g}: {kept} pairs survive the discard, for "
+                    f"{episodes}; lower --lam, or collect longer episodes"
+                )
             _say(
-                f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, for episodes have "
-                f"{target.experience.lengths.mean() - 1:.0f} steps in the mean; a lower lam keeps more"
+                f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, {kept}, for {episodes}; "
+                "a lower lam keeps more"
             )
     if target.experience is not None and target.states is not None:
         unseen = int(np.sum(target.one_step.rho == 0))
