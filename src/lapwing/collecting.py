@@ -119,11 +119,15 @@ def _step_single(
     lengths: list[int] = []
     observation, _ = env.reset(seed=seed)
     _put(rows, 0, view, observation)
-    filled, begin = 1, 0
+    filled, begin, key, shape = 1, 0, view.key, view.raw_shape
     for step in range(1, transitions + 1):
         action = next(actions) if actions is not None else policy(observation)  # type: ignore[misc]
         observation, _, terminated, truncated, _ = env.step(action)
-        _put(rows, filled, view, observation)
+        # As `_put` does, but a call costs as much as a quick environment's step.
+        seen = observation if key is None else observation[key]
+        if getattr(seen, "shape", None) != shape:
+            view.check_shape(np.shape(seen))
+        rows[filled] = seen
         filled += 1
         if terminated or truncated or step == transitions:
             lengths.append(filled - begin)
