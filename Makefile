@@ -32,10 +32,10 @@ demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/dem
 setup: .venv/.dev ## make .venv with the package, the development tools and the docs tools
 
 test: .venv/.dev ## run the tests and the doctests, but for those that are marked slow
-	$(BIN)/python -m pytest -n 2 -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
 
 test-slow: .venv/.dev ## run the slow tests
-	$(BIN)/python -m pytest -n 2 -m slow $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 
 lint: .venv/.dev ## check style, format and types
 	$(BIN)/ruff check .
