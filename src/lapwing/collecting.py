@@ -97,7 +97,8 @@ def collect(
         rows, lengths = _step_vector(env, view, transitions, policy, seed, on_progress)
     else:
         view = view_of(env.observation_space, observation_key)
-        rows, lengths = _step_single(env, view, transitions, policy, seed, on_progress)
+        with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and refused as such
+            rows, lengths = _step_single(env, view, transitions, policy, seed, on_progress)
     if on_progress:
         on_progress(transitions, transitions)
     return experience_of(view, rows, lengths)
@@ -217,8 +218,7 @@ def _put(rows: np.ndarray, place: int, view: View, observation: Any) -> None:
     """Copy a raw observation; NumPy alone would stretch one of a wrong shape to fit."""
     picked = view.pick(observation)
     view.check_shape(np.shape(picked))
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused with its place
-        rows[place] = picked
+    rows[place] = picked
 
 
 def _copied(view: View, observations: Any) -> np.ndarray:
