@@ -152,6 +152,7 @@ ORDER = [
         "envs",
         "spaces",
         "mapped",
+        "observations",
         "experience",
         "archives",
     ),

@@ -16,10 +16,16 @@ from numpy.typing import ArrayLike
 
 from lapwing.errors import DatasetError
 from lapwing.mapped import IN_MEMORY, is_large, looked_up, mapping_of, pieces
+from lapwing.observations import (
+    as_array,
+    checked_lengths,
+    checked_observations,
+    first_not_finite,
+    not_finite,
+    too_short,
+)
 from lapwing.storage import write_atomically
 
-MOST_IDS = 10_000_000
-"""Ids above this are taken for hashes or cell numbers, not for states counted from 0."""
 OnPiece = Callable[[np.ndarray], object]
 
 
@@ -51,13 +57,11 @@ class Experience:
         on_piece: OnPiece | None = None,
     ):
         """Check everything once, so that nothing else has to; `on_piece` sees the observations go by."""
-        checked_lengths = _checked_lengths(lengths)
-        checked, checked_table = _checked_observations(observations, table)
-        if checked_lengths.sum() != len(checked):
-            raise DatasetError(
-                f"lengths add up to {checked_lengths.sum()}, but there are {len(checked)} observations"
-            )
-        self._set(checked, checked_lengths, checked_table)
+        counts = checked_lengths(lengths)
+        checked, checked_table = checked_observations(observations, table)
+        if counts.sum() != len(checked):
+            raise DatasetError(f"lengths add up to {counts.sum()}, but there are {len(checked)} observations")
+        self._set(checked, counts, checked_table)
         _check_finite(self, on_piece)
 
     def __repr__(self) -> str:
@@ -92,7 +96,7 @@ class Experience:
                 f"episodes are one array of shape {episodes.shape}; give a list with an array for each, or "
                 "use Experience.from_ends"
             )
-        arrays = [_as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
+        arrays = [as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
         if not arrays:
             raise DatasetError("there are no episodes; give at least one of two observations")
         for number, array in enumerate(arrays):
@@ -116,7 +120,7 @@ class Experience:
             >>> Experience.from_ends(np.zeros((5, 2)), [0, 0, 1, 0, 0]).lengths.tolist()
             [3, 2]
         """
-        array, flags = _as_array("observations", observations), _as_array("ends", ends)
+        array, flags = as_array("observations", observations), as_array("ends", ends)
         if flags.dtype.kind not in "biuf":
             raise DatasetError(f"ends must be true or false, not {flags.dtype}; give one flag an observation")
         if array.ndim == 0 or flags.shape != array.shape[:1]:
@@ -273,97 +277,20 @@ class Experience:
 
 def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
     """One episode as it will be learned from; one that cannot be is refused by its number."""
-    array = _as_array(f"episode {number}", episode)
+    array = as_array(f"episode {number}", episode)
     if array.ndim == 0:
         raise DatasetError(f"episode {number} is a single number; give an array of observations")
     if len(array) < 2:
-        raise DatasetError(_too_short(number, len(array)))
+        raise DatasetError(too_short(number, len(array)))
     try:
-        checked, _ = _checked_observations(array, None)
+        checked, _ = checked_observations(array, None)
     except DatasetError as error:
         raise DatasetError(f"episode {number}: {error}") from error
     for begin, piece in pieces(checked):
-        bad = _first_not_finite(piece)
+        bad = first_not_finite(piece)
         if bad is not None:
-            raise DatasetError(_not_finite(number, begin + bad))
+            raise DatasetError(not_finite(number, begin + bad))
     return checked
-
-
-def _as_array(name: str, values) -> np.ndarray:
-    if isinstance(values, np.memmap):
-        return values
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise DatasetError(f"{name} cannot be made one array ({error}); give all the same shape") from error
-
-
-def _checked_lengths(lengths) -> np.ndarray:
-    array = _as_array("lengths", lengths)
-    if array.size == 0:
-        raise DatasetError("there are no episodes; give at least one of two observations")
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise DatasetError(f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}")
-    if array.min() < 2:
-        short = int(np.argmax(array < 2))
-        raise DatasetError(_too_short(short, array[short]))
-    return array.astype(np.int64)
-
-
-def _too_short(episode: int, length: int | np.integer) -> str:
-    return (
-        f"episode {episode} has {length} observations; an episode needs at least 2, "
-        "the two ends of one transition: leave it out"
-    )
-
-
-def _checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray | None]:
-    array = _as_array("observations", observations)
-    if table is not None or (array.ndim == 1 and np.issubdtype(array.dtype, np.integer)):
-        return _checked_ids(array, table)
-    if array.ndim < 2 or 0 in array.shape[1:]:
-        raise DatasetError(
-            f"observations of shape {array.shape} have no features; "
-            "give vectors (n, k), images (n, height, width, channels) or integer ids (n,)"
-        )
-    return _learnable("observations", array), None
-
-
-def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
-    ids = np.asarray(ids)  # of a mapped file too: ids are few bytes, and are gone through again and again
-    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
-        raise DatasetError(
-            f"with a table, observations must be integer ids (n,), not {ids.dtype} of {ids.shape}"
-        )
-    if len(ids) and ids.min() < 0:
-        raise DatasetError(f"observations hold the id {ids.min()}; ids count from 0")
-    largest = int(ids.max()) if len(ids) else -1
-    if table is None and largest > MOST_IDS:
-        raise DatasetError(
-            f"observations hold the id {largest}; number the states from 0 (numpy.unique gives the inverse)"
-        )
-    rows = np.arange(largest + 1) if table is None else _as_array("table", table)
-    if rows.ndim == 0 or 0 in rows.shape[1:]:
-        raise DatasetError(f"a table of shape {rows.shape} has no features; give one observation a row")
-    if largest >= len(rows):
-        raise DatasetError(f"observations hold the id {largest}, but the table has {len(rows)} rows")
-    if rows.ndim > 1:
-        return ids.astype(np.int32), _learnable("table", rows)
-    if not np.array_equal(rows, np.arange(len(rows))):
-        raise DatasetError("a table of numbers must be 0, 1, 2, …; make it (states, 1) for scalars")
-    return ids.astype(np.int32), rows.astype(np.int32)
-
-
-def _learnable(name: str, array: np.ndarray) -> np.ndarray:
-    """Images of whole numbers are bytes; other numbers become float32."""
-    if array.ndim == 4 and np.issubdtype(array.dtype, np.integer):
-        if array.dtype != np.uint8 and array.size and not 0 <= array.min() <= array.max() <= 255:
-            raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
-        return array.astype(np.uint8, copy=False)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32, copy=False)
 
 
 def lengths_of(ends: np.ndarray) -> np.ndarray:
@@ -380,25 +307,13 @@ def _check_finite(experience: Experience, on_piece: OnPiece | None) -> None:
     for begin, piece in pieces(array):
         if on_piece is not None and experience.table is None:
             on_piece(piece)
-        bad = _first_not_finite(piece)
+        bad = first_not_finite(piece)
         if bad is None:
             continue
         if experience.table is not None:
             raise DatasetError(f"table holds NaN or infinity at state {begin + bad}; mend or drop it")
         episode = int(np.searchsorted(experience.ends, begin + bad))
-        raise DatasetError(_not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
-
-
-def _first_not_finite(rows: np.ndarray) -> int | None:
-    """The first row that holds NaN or infinity."""
-    if not np.issubdtype(rows.dtype, np.floating):
-        return None
-    finite = np.isfinite(rows)
-    return None if finite.all() else int(np.argmin(finite.reshape(len(rows), -1).all(axis=1)))
-
-
-def _not_finite(episode: int, step: int) -> str:
-    return f"observations hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
+        raise DatasetError(not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
 
 
 def _smallest_integers(array: np.ndarray) -> np.ndarray:

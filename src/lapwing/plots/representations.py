@@ -125,7 +125,7 @@ def draw_over_features(
     figure = Figure(figsize=(2.7 * columns, 2.7 * rows), layout="constrained")
     axes = np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True))
     x, y = points[:, ::-1].T if rows_and_columns else points.T
-    size = float(np.clip(6_000 / len(points), 0.5, 6))
+    size = float(np.clip(20_000 / len(points), 1, 8))
     for axis in axes[shown:]:
         axis.set_axis_off()
     for index, axis in enumerate(axes[:shown], start=1):
