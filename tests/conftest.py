@@ -1,8 +1,10 @@
-"""What the tests share: how hypothesis runs, and one small learned run of each kind."""
+"""What the tests share: how hypothesis runs, chance that repeats, and one small learned run of each kind."""
 
+import itertools
 import tempfile
 from pathlib import Path
 
+import gymnasium
 import hypothesis
 import jax
 import pytest
@@ -22,6 +24,15 @@ SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (32,), "fourier_
 
 def pytest_unconfigure():
     _compiled.cleanup()
+
+
+@pytest.fixture(autouse=True)
+def chance_that_repeats(monkeypatch):
+    """Environments and spaces that a test leaves unseeded draw the same numbers in every run of it."""
+    seeds, seeded = itertools.count(), gymnasium.utils.seeding.np_random
+    monkeypatch.setattr(
+        gymnasium.utils.seeding, "np_random", lambda seed=None: seeded(next(seeds) if seed is None else seed)
+    )
 
 
 @pytest.fixture(scope="session")
