@@ -312,6 +312,18 @@ def test_a_number_that_makes_no_sense_is_named(elsewhere, option):
     assert re.fullmatch(rf"lapwing: {field} must be a (whole )?number .*, not {wrong}", message), message
 
 
+@pytest.mark.parametrize(("written", "number"), [("2e3", 2000), ("2_000", 2000), ("2000.0", 2000)])
+def test_a_whole_number_can_be_written_in_other_ways(elsewhere, written, number):
+    assert f"not {number}" in refused("learn", "FourRoom", "--dim", written, "--transitions", "500")
+
+
+@pytest.mark.parametrize("written", ["2.5", "many", "inf", "nan", "1e-3"])
+def test_what_is_no_whole_number_is_named(elsewhere, written):
+    told = " ".join(refused("learn", "FourRoom", "--transitions", written).replace("│", " ").split())
+    assert "Error parsing --transitions: a whole number is wanted" in told
+    assert f"not '{written}'" in told
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

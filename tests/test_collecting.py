@@ -193,6 +193,24 @@ class TestCollect:
         with pytest.raises(ConfigError, match=r"observations have shape \(.*\), and the space says \(2,\)"):
             collect(env, 10)
 
+    @pytest.mark.parametrize("told", [np.zeros(2), (np.zeros(2),), [np.zeros(2), {}], None])
+    def test_a_reset_of_the_old_interface(self, told):
+        env = Counter(4, False)
+        env.reset = lambda **_: told
+        with pytest.raises(
+            ConfigError, match=r"reset\(\) .* returns (one|a tuple of 1).* not \(observation, info\)"
+        ):
+            collect(env, 10)
+
+    @pytest.mark.parametrize("told", [np.zeros(2), (np.zeros(2), 0.0, False, {}), None])
+    def test_a_step_of_the_old_interface(self, told):
+        env = Counter(4, False)
+        env.step = lambda _: told
+        with pytest.raises(
+            ConfigError, match=r"step\(\) .* returns (one|a tuple of 4).* not \(observation, rew"
+        ):
+            collect(env, 10)
+
     @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
     def test_nan_is_named_by_episode_and_step(self, bad):
         env = Seen(spaces.Box(-np.inf, np.inf, (2,), np.float64), lambda count: np.array([count, 0.0]))

@@ -5,14 +5,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from lapwing.neighbours import (
-    FAINTEST,
-    neighbour_distance,
-    neighbour_graph,
-    random_walks,
-    shortest_bridges,
-    transition_matrix,
-)
+from lapwing.chain import dense, graph_chain, true_chain
+from lapwing.neighbours import FAINTEST, neighbour_distance, neighbour_graph, random_walks, shortest_bridges
 
 
 def cloud(count: int = 40, features: int = 3, seed: int = 0) -> np.ndarray:
@@ -127,19 +121,14 @@ def test_parts_are_counted_and_joined():
 # The walk
 
 
-def test_a_step_goes_along_an_edge_by_its_weight():
+@pytest.mark.parametrize("lam", [0.0, 0.9])
+def test_the_chain_of_the_graph_is_that_of_steps_along_its_edges(lam):
     weights, _ = neighbour_graph(cloud(), 6)
-    transition = transition_matrix(weights).toarray()
     written = weights.toarray()
-    np.testing.assert_allclose(transition.sum(axis=1), 1)
-    np.testing.assert_allclose(transition, written / written.sum(axis=1, keepdims=True))
-
-
-def test_the_walk_is_reversible():
-    weights, _ = neighbour_graph(cloud(), 6)
-    rho = weights.toarray().sum(axis=1) / weights.sum()
-    flow = rho[:, None] * transition_matrix(weights).toarray()
-    np.testing.assert_allclose(flow, flow.T, atol=1e-15)
+    transition = written / written.sum(axis=1, keepdims=True)
+    walk, expected = graph_chain(weights, lam), true_chain(transition, lam)
+    np.testing.assert_allclose(walk.rho, expected.rho, rtol=1e-9)
+    np.testing.assert_allclose(dense(walk.weights), dense(expected.weights), atol=1e-15)
 
 
 def test_walks_have_the_frequencies_of_the_transition_matrix():

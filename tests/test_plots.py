@@ -94,6 +94,33 @@ def test_distances_are_maps_with_the_goal_marked():
         np.testing.assert_array_equal(star.get_xydata(), [[3, 1]])
 
 
+@pytest.mark.parametrize("rows_and_columns", [False, True])
+def test_distances_over_features_lead_to_the_star(rows_and_columns):
+    points = np.random.default_rng(0).normal(size=(50, 2))
+    away = np.linalg.norm(points - points[7], axis=1)
+    figure = plots.draw_distances_over_features(
+        points, ("x", "y"), {"one": away, "two": 2 * away}, 7, rows_and_columns=rows_and_columns
+    )
+    for axis, scale in zip(figure.axes[:2], (1, 2), strict=True):
+        (dots,), (star,) = axis.collections, axis.get_lines()
+        np.testing.assert_allclose(np.asarray(dots.get_array()), scale * away)
+        (nearest,) = np.asarray(dots.get_offsets())[np.asarray(dots.get_array()) == 0]
+        np.testing.assert_array_equal(star.get_xydata(), [nearest])
+        np.testing.assert_array_equal(nearest, points[7, ::-1] if rows_and_columns else points[7])
+        assert dots.get_clim()[0] == 0
+    assert titles(figure).split() == ["one", "two"]
+
+
+def test_eigenfunctions_over_features_have_zero_in_the_middle():
+    values = np.random.default_rng(0).normal(size=(50, 4))
+    figure = plots.draw_over_features(values[:, :2], ("x", "y"), values, np.array([0.0, 0.1, 0.2, 0.3]))
+    for place, axis in enumerate(figure.axes[:3], start=1):
+        (dots,) = axis.collections
+        np.testing.assert_array_equal(np.asarray(dots.get_array()), values[:, place])
+        low, high = dots.get_clim()
+        assert low == -high
+
+
 def test_learning_shows_the_loss_and_its_parts():
     rows = [{"step": s, "loss": 3.0 / s, "graph_drawing": 2.0 / s, "penalty": 1.0 / s} for s in (1, 2, 3)]
     (axis,) = plots.draw_learning(rows).axes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3 import DQN, PPO
+from stable_baselines3 import DDPG, DQN, PPO, HerReplayBuffer
 
 import lapwing
 from lapwing.encoders import EncoderSpec
@@ -227,6 +227,31 @@ def test_a_space_that_does_not_fit_is_refused(kind, space):
 def test_a_path_with_nothing_in_it_is_refused(tmp_path):
     with pytest.raises(lapwing.errors.LapwingError, match="nothing"):
         LaplacianExtractor(spaces.Box(-1, 1, (2,)), tmp_path / "nothing")
+
+
+def test_hindsight_replay_gets_shaped_rewards():
+    """SB3's own replay of goals that were reached by chance, in a real arena."""
+    rep = REPRESENTATIONS["position"]
+    env = gymnasium.make("lapwing/PointUMaze-v0", max_episode_steps=20)
+    env = lapwing.LaplacianReward(env, rep, form="laplacian", scale=0.5)
+    model = DDPG(
+        "MultiInputPolicy",
+        env,
+        replay_buffer_class=HerReplayBuffer,
+        replay_buffer_kwargs={"n_sampled_goal": 4},
+        policy_kwargs={"net_arch": [16]},
+        learning_starts=40,
+        batch_size=16,
+        buffer_size=200,
+        device="cpu",
+        seed=0,
+    )
+    model.learn(80)
+    drawn = model.replay_buffer.sample(64)
+    at, goal = (drawn.next_observations[part].numpy() for part in ("achieved_goal", "desired_goal"))
+    assert len(np.unique(goal, axis=0)) > 2
+    expected = -0.5 * rep.distance(at, goal, "commute")
+    np.testing.assert_allclose(drawn.rewards.numpy()[:, 0], expected, rtol=1e-3, atol=1e-3)
 
 
 def test_without_its_libraries_the_extra_is_named():

@@ -376,6 +376,47 @@ def test_an_arena_is_followed():
     assert truncated
 
 
+class Rewarded(Seeker):
+    """One that computes its own reward of goals, as goal environments do."""
+
+    def step(self, action):
+        observation, _, *ends = super().step(action)
+        return observation, self.compute_reward(*observation.values(), {}), *ends
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        away = np.asarray(achieved_goal, float) - np.asarray(desired_goal, float)
+        return -3.0 * np.abs(away if isinstance(self.place, spaces.Discrete) else away[..., 0])
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize(
+    ("form", "keep_reward"),
+    [(form, False) for form in FORMS if form != "potential"]
+    + [("sparse", True), ("rawmix", True), ("mix", True)],
+)
+def test_hindsight_gives_the_rewards_that_steps_had(discrete, form, keep_reward):
+    rep = random_representation(SEEKER_SPECS[discrete])
+    env = LaplacianReward(
+        Rewarded(discrete), rep, form=form, reward_scale=2.0, keep_reward=keep_reward, radius=4.0
+    )
+    went = walk(env, 60)
+    at, goals = (np.array([seen[part] for seen in went.there]) for part in ("achieved_goal", "desired_goal"))
+    np.testing.assert_allclose(env.compute_reward(at, goals, {}), went.rewards, rtol=1e-4, atol=1e-4)
+    one = env.compute_reward(at[3], goals[3], {})
+    assert np.shape(one) == ()
+    assert one == pytest.approx(went.rewards[3], rel=1e-4)
+
+
+def test_hindsight_that_cannot_be_had_is_refused():
+    rep, goal = random_representation(SEEKER_SPECS[False]), np.zeros(2)
+    shaped = LaplacianReward(Rewarded(), rep, form="potential", gamma=GAMMA)
+    with pytest.raises(ConfigError, match=r"'potential'.* use mix or laplacian with hindsight"):
+        shaped.compute_reward(goal, goal, {})
+    fixed = LaplacianReward(Rewarded(), rep, goal, observation_key="achieved_goal")
+    with pytest.raises(ConfigError, match="leave goal out, so that desired_goal is followed"):
+        fixed.compute_reward(goal, goal, {})
+
+
 # What Gymnasium asks of wrappers
 
 WRAPPED = (

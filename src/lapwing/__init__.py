@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lapwing.comparing import compare_rewards
     from lapwing.data_files import load_experience, save_episodes
     from lapwing.embedding import LaplacianEmbedding as LaplacianEmbedding
+    from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.evaluation import evaluate
     from lapwing.experience import Experience
     from lapwing.forward import Forward
@@ -41,6 +42,8 @@ _HOMES = {
     "LaplacianEmbedding": "embedding",
     "LaplacianObservation": "wrappers",
     "LaplacianReward": "wrappers",
+    "LapwingError": "errors",
+    "LapwingWarning": "errors",
     "LearnSettings": "settings",
     "Maze": "mazes",
     "OnlineLearner": "online_learner",
@@ -70,6 +73,8 @@ __all__ = [
     "GoalReward",
     "LaplacianObservation",
     "LaplacianReward",
+    "LapwingError",
+    "LapwingWarning",
     "LearnSettings",
     "Maze",
     "OnlineLearner",

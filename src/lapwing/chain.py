@@ -188,6 +188,24 @@ def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "disca
     return Chain(_symmetric(joint), f"sampled chain, lam={lam:g}, {past_end}")
 
 
+def graph_chain(weights: Matrix, lam: float = 0.0) -> Chain:
+    """The chain of a walk on a graph, a step of which goes along an edge in proportion to its weight.
+
+    Such a walk is reversible, and its stationary distribution is in proportion to the weights at each state.
+
+    Args:
+        weights: of the edges; symmetric and sparse, with an edge at each state.
+        lam: λ of P_λ; 0 is one step.
+
+    Example:
+        >>> graph_chain(sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])).eigenpairs(2)[0].round(6).tolist()
+        [0.0, 2.0]
+    """
+    degree = np.asarray(weights.sum(axis=1)).reshape(-1)
+    transition = (sparse.diags_array(1 / degree) @ weights).tocsr()
+    return Chain(_joint(transition, degree / degree.sum(), lam), f"walk on a graph, lam={lam:g}")
+
+
 def stationary_distribution(transition: Matrix) -> np.ndarray:
     """ρ with ρ = Pᵀρ; a chain with more than one is refused. Transient states get zero."""
     matrix: Matrix = sparse.csr_array(transition, copy=True)
@@ -346,5 +364,5 @@ def dense(matrix: Matrix) -> Any:
 
 def _diagonal(matrix: Matrix) -> np.ndarray:
     if isinstance(matrix, LinearOperator):
-        raise ConfigError("the trace of a chain with lam > 0 is known up to 3,000 states only")
+        raise ConfigError(f"the trace of a chain with lam > 0 is known up to {DENSE_LIMIT:,} states only")
     return matrix.diagonal()

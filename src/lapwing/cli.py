@@ -6,6 +6,7 @@ and exit code 2. Heavy modules are imported only when a command runs, so that `-
 
 import dataclasses
 import json
+import math
 import os
 import sys
 import warnings
@@ -31,6 +32,37 @@ if TYPE_CHECKING:
     from lapwing.experiments.reproduce import Reproduced
     from lapwing.training import AgentOutcome
     from lapwing.workflow import Outcome
+
+
+_NUMBERS = tyro.constructors.ConstructorRegistry()
+
+
+@_NUMBERS.primitive_rule
+def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo):
+    """Whole numbers may be written as 100000, 100_000 or 1e5."""
+    if info.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: _whole(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda number: [str(number)],
+    )
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        pass
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer():
+        raise ValueError(f"a whole number is wanted, such as 100000, 100_000 or 1e5, not {word!r}")
+    return int(number)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,6 +100,7 @@ def _parse(arguments: list[str]) -> Any:
         description="Laplacian state representations from reinforcement-learning experience.",
         args=arguments,
         config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
+        registry=_NUMBERS,
     )
 
 

@@ -118,12 +118,16 @@ def _step_single(
     actions = random_actions(env.action_space, seed) if policy is None else None
     rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _kept_dtype(view))
     lengths: list[int] = []
-    observation, _ = env.reset(seed=seed)
+    observation = _begun(env, seed)
     _put(rows, 0, view, observation)
     filled, begin, key, shape = 1, 0, view.key, view.raw_shape
     for step in range(1, transitions + 1):
         action = next(actions) if actions is not None else policy(observation)  # type: ignore[misc]
-        observation, _, terminated, truncated, _ = env.step(action)
+        told = env.step(action)
+        try:
+            observation, _, terminated, truncated, _ = told
+        except (TypeError, ValueError):
+            raise _old_interface("step", told, "(observation, reward, terminated, truncated, info)") from None
         # As `_put` does, but a call costs as much as a quick environment's step.
         seen = observation if key is None else observation[key]
         if getattr(seen, "shape", None) != shape:
@@ -136,7 +140,7 @@ def _step_single(
             if step < transitions:
                 if filled + 2 > len(rows) - (transitions - step):
                     rows = np.concatenate([rows, np.empty_like(rows)])
-                observation, _ = env.reset()
+                observation = _begun(env)
                 _put(rows, filled, view, observation)
                 filled += 1
         if on_progress and step % STEPS_BETWEEN_REPORTS == 0:
@@ -212,6 +216,22 @@ def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:
     space.seed(int(rng.integers(2**31)))
     while True:
         yield space.sample()
+
+
+def _begun(env: gymnasium.Env, seed: int | None = None) -> Any:
+    """The first observation of an episode."""
+    told: Any = env.reset() if seed is None else env.reset(seed=seed)
+    if not isinstance(told, tuple) or len(told) != 2:
+        raise _old_interface("reset", told, "(observation, info)")
+    return told[0]
+
+
+def _old_interface(method: str, told: Any, wanted: str) -> ConfigError:
+    found = f"a tuple of {len(told)}" if isinstance(told, tuple) else f"one {type(told).__name__}"
+    return ConfigError(
+        f"{method}() of the environment returns {found}, not {wanted}; bring it to Gymnasium's interface "
+        "(for an environment of old Gym: shimmy's GymV21CompatibilityV0)"
+    )
 
 
 def _put(rows: np.ndarray, place: int, view: View, observation: Any) -> None:

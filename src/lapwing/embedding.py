@@ -13,7 +13,7 @@ from lapwing.chain import DENSE_LIMIT
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.experience import Experience
 from lapwing.forward import Forward
-from lapwing.neighbours import neighbour_distance, neighbour_graph, random_walks, transition_matrix
+from lapwing.neighbours import neighbour_distance, neighbour_graph, random_walks
 from lapwing.settings import LearnSettings
 from lapwing.targets import Target, open_target
 from lapwing.validation import checked, checked_hidden
@@ -171,7 +171,7 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
     bandwidth = 2.0 ** (round(2 * np.log2(FINENESS / distance)) / 2)
     suited = {"encoder": "fourier" if distance < FAR else "mlp", "fourier_bandwidth": bandwidth}
     if len(points) <= DENSE_LIMIT:
-        target = Target("points", None, states=points, transition=transition_matrix(weights))
+        target = Target("points", None, states=points, graph=weights)
         return target, LearnSettings(**(EXACT | suited | asked))
     walkers = min(TRANSITIONS, MOST_NUMBERS // points.shape[1]) // WALK_LENGTH + 1
     walks = random_walks(weights, walkers, WALK_LENGTH, np.random.default_rng(asked["seed"]))

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from lapwing.errors import ConfigError
 from lapwing.forward import Forward
 from lapwing.representation import Representation, check_filter, checked_batch
-from lapwing.rewards import FORMS, SHAPED_BY_PHI, Goal, Step, ToGoal, check_form, chosen_filter
+from lapwing.rewards import FORMS, SHAPED_BY_PHI, Goal, Step, ToGoal, check_form, chosen_filter, potential
 from lapwing.settings import Filter, RewardForm
 from lapwing.spaces import View, view_of
 from lapwing.workflow import load
@@ -93,7 +93,7 @@ class GoalMeter:
         self._radius: float = radius
         self._form, self._scale = FORMS[form], scale or 1.0
         self._gamma = np.nan if gamma is None else gamma
-        self._keep_reward = keep_reward
+        self.keeps_reward = keep_reward
         self._kind = _Kind(None, radius, False)
         self._z: Any = None
         self._goal_phi: Any = None
@@ -141,7 +141,7 @@ class GoalMeter:
         """How far observations, as the environment gives them, are from the goals."""
         if self._z is None:
             raise ConfigError("there is no goal yet; reset the environment first")
-        seen = self.view.many(observations) if self._batch else seen_one(self.view, observations)
+        seen = self.view.many(observations) if self._batch else self.view.one(observations)
         kind = self._kind
         z = self._flat(seen) if kind.h is None else self._goal_vectors(kind.h(seen))
         raw = _length(z - self._z)
@@ -152,7 +152,34 @@ class GoalMeter:
 
     def reward(self, here: ToGoal, there: ToGoal, terminated: Any, own: Any) -> Any:
         """Of a step between two distances."""
-        return self._form(Step(here, there, terminated, self._gamma, own if self._keep_reward else None))
+        return self._form(Step(here, there, terminated, self._gamma, own if self.keeps_reward else None))
+
+    def hindsight(self, achieved: Any, desired: Any, own: Any) -> Any:
+        """The reward of steps that arrive at achieved goals with desired ones in mind, one or a batch.
+
+        Args:
+            achieved: as `achieved_goal` of observations.
+            desired: as `desired_goal`, one for each.
+            own: the environment's own reward, where it is kept.
+        """
+        if not self.follows_goal:
+            raise ConfigError(
+                "compute_reward is for goals that change, and this environment was wrapped with one of its "
+                "own; leave goal out, so that desired_goal is followed"
+            )
+        if self._form is potential:
+            raise ConfigError(
+                "compute_reward is told where a step arrives and not where it began, which form 'potential' "
+                "needs; use mix or laplacian with hindsight"
+            )
+        look = self.view.one if np.shape(achieved) == self.view.raw_shape else self.view.many
+        z, goals = (look({ACHIEVED: ends}) for ends in (achieved, desired))
+        raw = _length(self._flat(z) - self._flat(goals))
+        latent: Any = np.nan
+        if self._forward is not None:
+            latent = self._scale * _length(self._forward(z) - self._forward(goals))
+        there = ToGoal(raw, raw <= self._kind.radius, latent)
+        return self.reward(there, there, False, own)  # where it began matters to `potential` alone
 
     def _check_fits(self, goal: Any) -> None:
         """Refuse a φ of other observations or, where it embeds goal vectors, of others than these."""
@@ -224,14 +251,6 @@ def seen_key(space: gymnasium.Space, learned: Representation | None, key: str | 
     if key is None and learned is not None and isinstance(space, spaces.Dict):
         return learned.config.get("settings", {}).get("observation_key")
     return key
-
-
-def seen_one(view: View, observation: Any) -> Any:
-    """One observation as φ sees it; an index is a NumPy number."""
-    picked = np.asarray(view.pick(observation))
-    if picked.shape == view.shape and view.kind == "vector":  # a shorter way for what is seen most
-        return picked.astype(np.float32, copy=False)
-    return view.seen(picked[None])[0]
 
 
 def check_fits(forward: Forward, view: View) -> None:

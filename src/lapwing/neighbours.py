@@ -87,16 +87,6 @@ def neighbour_distance(points: np.ndarray, n_neighbors: int) -> float:
     return float(np.median(distances[:, -1]))
 
 
-def transition_matrix(weights: Any) -> Any:
-    """P(v|u) of the walk: each row of the symmetric `weights` over its sum.
-
-    Example:
-        >>> float(transition_matrix(sparse.csr_array([[0.0, 2.0], [2.0, 0.0]]))[0, 1])
-        1.0
-    """
-    return (sparse.diags_array(1 / weights.sum(axis=1)) @ weights).tocsr()
-
-
 def random_walks(weights: Any, walkers: int, steps: int, rng: np.random.Generator) -> np.ndarray:
     """Walks on the graph from starts of the stationary distribution: the points, one row a walker.
 

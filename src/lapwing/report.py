@@ -130,7 +130,7 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
 
 
 def _data_figures(representation: Representation, target: Target) -> dict[str, Figure]:
-    """States in the plane of eigenfunctions, and eigenfunctions over the two features that tell most."""
+    """States in the plane of eigenfunctions; these and distances over the two features that tell most."""
     reference = target.reference_states() if target.plane else None
     observations = target.some_observations(SOME_STATES, 0) if reference is None else reference
     functions, eigenvalues = representation.eigenfunctions(observations), representation.eigenvalues
@@ -138,9 +138,17 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
     if len(representation.spec.shape) == 1 and representation.spec.shape[0] > 1:
         features = telling_features(observations, functions)
         names = f"feature {features[0]}", f"feature {features[1]}"
-        downwards = target.plane is not None  # its positions are (row, column)
+        points, downwards = observations[:, list(features)], target.plane is not None  # by row and column
+        end = int(np.argmax(np.abs(functions[:, 1])))  # a state at one end of the slowest way
+        distances = {
+            f"distance, {name}": representation.distance(observations, observations[end], name)
+            for name in representation.filters
+        }
         figures["eigenfunctions"] = plots.draw_over_features(
-            observations[:, list(features)], names, functions, eigenvalues, rows_and_columns=downwards
+            points, names, functions, eigenvalues, rows_and_columns=downwards
+        )
+        figures["distances"] = plots.draw_distances_over_features(
+            points, names, distances, end, rows_and_columns=downwards
         )
     return figures
 

@@ -49,9 +49,12 @@ class View:
         """The part of an observation, or of a batch, that is looked at, as the space has it."""
         return observations if self.key is None else observations[self.key]
 
-    def one(self, observation: Any) -> np.ndarray:
-        """One observation as φ sees it."""
-        return self.seen(np.asarray(self.pick(observation))[None])[0, ...]
+    def one(self, observation: Any) -> Any:
+        """One observation as φ sees it; an index is a NumPy number."""
+        picked = np.asarray(self.pick(observation))
+        if picked.shape == self.shape and self.kind == "vector":  # a shorter way for what is seen most
+            return _as_float32(picked)
+        return self.seen(picked[None])[0]
 
     def many(self, observations: Any) -> np.ndarray:
         """A batch of observations as φ sees it."""
@@ -152,7 +155,7 @@ def _view_of_box(space: spaces.Box, key: str | None) -> View:
 
 def _as_float32(array: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused with its place
-        return array.astype(np.float32)
+        return array.astype(np.float32, copy=False)
 
 
 def _size(space: gymnasium.Space) -> int:

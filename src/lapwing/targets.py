@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from lapwing.archives import MOST_BYTES
-from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, true_chain
+from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
 from lapwing.collecting import Policy, Progress, collect, collect_walks, experience_of
 from lapwing.data_files import load_experience
 from lapwing.envs.arena import Arena
@@ -53,8 +53,8 @@ class Target:
     """The plane that a point moved through."""
     held_out: float = 0.0
     """The share of the experience that is kept apart to measure on."""
-    transition: Any = None
-    """P(v|u) over `states`, where there is neither experience nor a maze but the chain itself is given."""
+    graph: Any = None
+    """The weights of a graph over `states`, where the walk on it is what is learned from."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
@@ -90,8 +90,8 @@ class Target:
         """The chain that is learned from: the counts of the experience, or the true one."""
         if self.experience is not None:
             return empirical_chain(self.experience, lam)
-        if self.transition is not None:
-            return true_chain(self.transition, lam)
+        if self.graph is not None:
+            return graph_chain(self.graph, lam)
         assert self.world is not None
         return true_chain(self.world.transition_matrix(), lam)
 

@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from lapwing.errors import ConfigError
 from lapwing.forward import Forward, What
-from lapwing.goals import GoalMeter, check_fits, opened, seen_key, seen_one
+from lapwing.goals import GoalMeter, check_fits, opened, seen_key
 from lapwing.representation import Representation
 from lapwing.settings import Filter, RewardForm
 from lapwing.spaces import view_of
@@ -113,6 +113,16 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         }
         return observation, reward, terminated, truncated, info | told
 
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        """The reward of arriving at a goal, or a batch of them, with another in mind: for hindsight replay.
+
+        Only where `desired_goal` is followed, and for every form but `potential`.
+        """
+        own = None
+        if self._meter.keeps_reward:
+            own = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
+        return self._reward_scale * self._meter.hindsight(achieved_goal, desired_goal, own)
+
 
 class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
     """φ of the observation, appended to it or in its place.
@@ -198,7 +208,7 @@ class Eyes:
 
     def one(self, observation: Any) -> Any:
         """One observation with φ."""
-        return self._joined(observation, self._forward(seen_one(self._view, observation)))
+        return self._joined(observation, self._forward(self._view.one(observation)))
 
     def many(self, observations: Any) -> Any:
         """A batch of observations with φ."""

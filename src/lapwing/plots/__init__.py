@@ -14,6 +14,7 @@ from lapwing.plots.reaching import (
 )
 from lapwing.plots.representations import (
     draw_distances,
+    draw_distances_over_features,
     draw_eigenfunctions,
     draw_learning,
     draw_observations,
@@ -39,6 +40,7 @@ __all__ = [
     "draw_arena_maps",
     "draw_audits",
     "draw_distances",
+    "draw_distances_over_features",
     "draw_eigenfunctions",
     "draw_goal_maps",
     "draw_learning",

@@ -119,26 +119,64 @@ def draw_over_features(
         rows_and_columns: whether the features are a row, which counts downwards, and a column.
         most: how many are drawn.
     """
-    shown = min(most, functions.shape[1] - 1)
-    columns = max(1, min(4, shown))
-    rows = max(1, -(-shown // columns))
-    figure = Figure(figsize=(2.7 * columns, 2.7 * rows), layout="constrained")
+    shown = range(1, min(most + 1, functions.shape[1]))
+    maps = {f"$f_{{{i + 1}}}$   λ = {eigenvalues[i]:.4f}": functions[:, i] for i in shown}
+    return _scattered(points, names, maps, "RdBu_r", rows_and_columns=rows_and_columns)
+
+
+def draw_distances_over_features(
+    points: np.ndarray,
+    names: tuple[str, str],
+    distances: dict[str, np.ndarray],
+    goal: int,
+    *,
+    rows_and_columns: bool = False,
+) -> Figure:
+    """Distances to one of the states, over two features of them.
+
+    Args:
+        points: the two features, one row a state.
+        names: of the features.
+        distances: of all states, by title.
+        goal: the state that they lead to, which gets a star.
+        rows_and_columns: whether the features are a row, which counts downwards, and a column.
+    """
+    figure = _scattered(points, names, distances, "viridis_r", rows_and_columns=rows_and_columns)
+    there = points[goal, ::-1] if rows_and_columns else points[goal]
+    for axis in figure.axes[: len(distances)]:
+        axis.plot(*there, "*", color="red", ms=10)
+    return figure
+
+
+def _scattered(
+    points: np.ndarray,
+    names: tuple[str, str],
+    maps: dict[str, np.ndarray],
+    cmap: str,
+    *,
+    rows_and_columns: bool,
+) -> Figure:
+    """A panel of coloured points for each of the maps; where values have both signs, 0 is in the middle."""
+    columns = max(1, min(4, len(maps)))
+    rows = max(1, -(-len(maps) // columns))
+    figure = Figure(figsize=(3 * columns, 2.7 * rows + 0.3), layout="constrained")
     axes = np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True))
     x, y = points[:, ::-1].T if rows_and_columns else points.T
     size = float(np.clip(20_000 / len(points), 1, 8))
-    for axis in axes[shown:]:
+    for axis in axes[len(maps) :]:
         axis.set_axis_off()
-    for index, axis in enumerate(axes[:shown], start=1):
-        values = functions[:, index]
+    for axis, (title, values) in zip(axes, maps.items(), strict=False):
         limit = np.quantile(np.abs(values), 0.99) or 1.0
-        axis.scatter(x, y, c=values, s=size, lw=0, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
-        axis.set_title(f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}", fontsize=9)
+        least = -limit if np.min(values) < 0 else 0.0
+        dots = axis.scatter(x, y, c=values, s=size, lw=0, cmap=cmap, vmin=least, vmax=limit, rasterized=True)
+        figure.colorbar(dots, ax=axis, shrink=0.7)
+        axis.set_title(title, fontsize=9)
         axis.set_facecolor("0.85")  # zero is white
         axis.spines[["top", "right"]].set_visible(False)
+        if rows_and_columns:
+            axis.set_aspect("equal")
     if rows_and_columns:
         axes[0].invert_yaxis()
-        for axis in axes[:shown]:
-            axis.set_aspect("equal")
     else:
         figure.supxlabel(names[0], fontsize=9)
         figure.supylabel(names[1], fontsize=9)
