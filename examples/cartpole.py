@@ -25,7 +25,7 @@ def main(out: Path) -> None:
     print("eigenvalues", rep.eigenvalues.round(4))
     some = experience.observations[::10]
     functions = rep.eigenfunctions(some)
-    first, second = telling_features(some, functions)
+    first, second = telling_features(some, functions[:, 1:])
     names = NAMES[first], NAMES[second]
     figure = plots.draw_over_features(some[:, [first, second]], names, functions, rep.eigenvalues)
     print(plots.save_figure(figure, out / "cartpole")[0])

@@ -554,7 +554,7 @@ def test_an_agent_on_a_gymnasium_environment(elsewhere):
         ("audit HardMaze TwoRoom", "TwoRoom is of another maze than HardMaze"),
         ("audit gym:CartPole-v1", "gym:CartPole-v1 is no maze"),
         ("audit HardMaze --goal 3,3", "goal (3,3) is a wall of HardMaze"),
-        ("audit HardMaze --gamma 2", "gamma must be above 0 and at most 1, not 2.0"),
+        ("audit HardMaze --gamma 2", "gamma must be a number above 0 and at most 1, not 2.0"),
         ("trian HardMaze", "unknown command 'trian'; did you mean train?"),
     ],
 )

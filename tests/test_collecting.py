@@ -61,7 +61,7 @@ class TestCollectWalks:
 
     @pytest.mark.parametrize("transitions", [0, -3])
     def test_nothing_to_collect(self, transitions):
-        with pytest.raises(DatasetError, match=f"transitions must be at least 1, not {transitions}"):
+        with pytest.raises(ConfigError, match=f"transitions must be a whole number .*, not {transitions}"):
             collect_walks(self.WORLD, "index", transitions, key=jax.random.key(0))
 
 
@@ -222,8 +222,24 @@ class TestCollect:
             collect(vector, 30)
 
     def test_nothing_to_collect(self):
-        with pytest.raises(ConfigError, match="transitions must be a whole number at least 1, not 0"):
-            collect(Counter(4, False), 0)
+        for wrong in (0, 10**13):
+            with pytest.raises(
+                ConfigError, match=f"transitions must be a whole number at least 1 .*, not {wrong}"
+            ):
+                collect(Counter(4, False), wrong)
+        with pytest.raises(ConfigError, match="seed must be a whole number at least 0 .*, not -1"):
+            collect(Counter(4, False), 10, seed=-1)
+
+    @pytest.mark.parametrize(("dtype", "wrong"), [(np.uint8, 0.5), (np.uint8, 300), (np.int32, 1.5)])
+    @pytest.mark.parametrize("last", [False, True])
+    def test_numbers_that_the_space_does_not_promise(self, dtype, wrong, last):
+        """Cast as they are, images in [0, 1] would become black."""
+        space = spaces.Box(0, 255, (2,), dtype)
+        env = Seen(space, lambda count: np.array([0, wrong if count % 5 == 4 * last else 1]))
+        with pytest.raises(
+            ConfigError, match=f"an observation holds {wrong}, .* promises {np.dtype(dtype)};"
+        ):
+            collect(env, 30)
 
 
 class Seen(gymnasium.Env):

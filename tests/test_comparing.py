@@ -304,5 +304,5 @@ class TestRefused:
             compare_rewards(maze, goal=(0, 3))
 
     def test_a_discount(self):
-        with pytest.raises(ConfigError, match=r"gamma must be above 0 and at most 1, not 2\.0"):
+        with pytest.raises(ConfigError, match=r"gamma must be a number above 0 and at most 1, not 2\.0"):
             compare_rewards("HardMaze", gamma=2.0)

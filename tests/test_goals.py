@@ -31,7 +31,8 @@ REPRESENTATIONS = {kind: random_representation(spec) for kind, spec in SPECS.ite
 def meter(space, representation=None, goal: Any = None, **kwargs) -> GoalMeter:
     """One with plain settings."""
     plain = {"form": "l2" if representation is None else "laplacian", "filter": None, "gamma": None}
-    plain |= {"radius": 1e-6, "scale": 1.0, "keep_reward": False, "observation_key": None}
+    radius = None if isinstance(goal, Goal) else 1e-6
+    plain |= {"radius": radius, "scale": 1.0, "keep_reward": False, "observation_key": None}
     return GoalMeter(space, representation, goal, **(plain | kwargs))
 
 
@@ -257,13 +258,16 @@ def test_a_representation_of_more_states():
 
 @pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
 def test_numbers_out_of_range(wrong):
+    assert "a lapwing.Goal has its own" in refused(meter, VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
     assert refused(meter, VECTOR, goal=np.zeros(2), radius=wrong) == (
         f"radius must be at least 0 and finite, not {wrong!r}"
     )
     assert refused(meter, VECTOR, goal=np.zeros(2), scale=wrong) == (
         f"scale must be above 0 and finite, not {wrong!r}"
     )
-    assert "gamma must be above 0 and at most 1" in refused(meter, VECTOR, goal=np.zeros(2), gamma=wrong)
+    assert "gamma must be a number above 0 and at most 1" in refused(
+        meter, VECTOR, goal=np.zeros(2), gamma=wrong
+    )
 
 
 @pytest.mark.parametrize("form", ["l2", "laplacian"])

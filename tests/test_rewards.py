@@ -420,7 +420,7 @@ class TestRefused:
     @pytest.mark.parametrize("form", BY_HAND)
     @pytest.mark.parametrize("gamma", [0.0, -0.5, 1.001, np.inf, np.nan])
     def test_a_gamma_that_is_no_discount(self, four_room, positions, form, gamma):
-        expected = f"gamma must be above 0 and at most 1, not {gamma!r}"
+        expected = f"gamma must be a number above 0 and at most 1, not {gamma!r}"
         assert refused(check_form, form, has_representation=True, gamma=gamma) == expected
         assert refused(GoalReward, form, Goal(positions[0]), four_room, gamma=gamma) == expected
 

@@ -77,6 +77,19 @@ def test_a_goal_of_a_wrapped_environment_is_reached_within_a_step(corridor):
     assert 0 < np.mean(reached) < 0.5
 
 
-def test_the_true_chain_has_no_steps():
-    rep = lapwing.learn("TwoRoom", true_chain=True, dim=3, steps=5, hidden=(8,), fourier_features=8)
-    assert rep.config["step"] is None
+def test_the_true_chain_has_the_steps_of_its_experience():
+    small = {"dim": 3, "steps": 200, "hidden": (32,), "fourier_features": 32}
+    exact = lapwing.learn("TwoRoom", true_chain=True, **small).config["step"]
+    seen = lapwing.learn("TwoRoom", transitions=20_000, **small).config["step"]
+    assert exact["observation"] is None
+    for name, step in seen["distance"].items():
+        assert exact["distance"][name] == pytest.approx(step, rel=0.4)
+
+
+def test_an_online_representation_has_them_too(corridor):
+    experience, rep = corridor
+    learner = lapwing.OnlineLearner(4, lam=0.5, lam_final=0.5, steps=60, hidden=(32,))
+    learner.update(experience.observe(np.arange(begin, begin + 51)) for begin in range(0, 51 * 40, 51))
+    step = learner.representation.config["step"]
+    assert step["observation"] == pytest.approx(rep.config["step"]["observation"], rel=0.1)
+    assert set(step["distance"]) == {"soft", "unit", "commute", "heat"}

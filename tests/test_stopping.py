@@ -162,7 +162,7 @@ def test_the_rest_knows_nothing_of_what_is_held_out(scarce):
 
 def test_the_truth_is_not_looked_at(scarce):
     settings = resolved(scarce, **TRIAL)
-    blind = dataclasses.replace(scarce, world=None, _eigenpairs={})
+    blind = dataclasses.replace(scarce, world=None)
     assert held_out_stop(blind, settings) == held_out_stop(scarce, settings)
 
 

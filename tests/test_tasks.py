@@ -192,7 +192,7 @@ class TestRewards:
 
     def test_gamma_must_be_a_discount(self):
         task = task_of("G..\n")
-        with pytest.raises(ConfigError, match=r"gamma must be above 0 and at most 1, not 1\.5"):
+        with pytest.raises(ConfigError, match=r"gamma must be a number above 0 and at most 1, not 1\.5"):
             task.rewards("sparse", task.distances(), 1.5)
 
 

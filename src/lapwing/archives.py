@@ -34,8 +34,6 @@ _ENCRYPTED = 0x1 | 0x40
 
 
 def _half_of_memory() -> int:
-    if not hasattr(os, "sysconf"):  # Windows
-        return 8 * GIB
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 

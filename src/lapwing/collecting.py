@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import PRNGKeyArray
 
 from lapwing.envs.gridworld import GridWorld, Observation, random_walks
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import ConfigError
 from lapwing.experience import Experience
 from lapwing.spaces import View, view_of
 from lapwing.validation import checked
@@ -46,7 +46,7 @@ def collect_walks(
         policy: probabilities of the actions in each state; None is uniform.
         key: a typed random key.
     """
-    _check_transitions(transitions)
+    transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
     episode_length = min(episode_length, transitions)
     episodes = -(-transitions // episode_length)
     walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
@@ -91,14 +91,15 @@ def collect(
         >>> experience.n_transitions, experience.observation_shape
         (500, (4,))
     """
-    transitions = checked("transitions", transitions, whole=True, least=1)
+    transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
+    seed = checked("seed", seed, whole=True, least=0, below=2**32)
     if isinstance(env, VectorEnv):
-        view = view_of(env.single_observation_space, observation_key)
-        rows, lengths = _step_vector(env, view, transitions, policy, seed, on_progress)
+        view, stepped = view_of(env.single_observation_space, observation_key), _step_vector
     else:
-        view = view_of(env.observation_space, observation_key)
-        with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and refused as such
-            rows, lengths = _step_single(env, view, transitions, policy, seed, on_progress)
+        view, stepped = view_of(env.observation_space, observation_key), _step_single
+    # A number too large for float32 becomes infinite, and is refused as such.
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     if on_progress:
         on_progress(transitions, transitions)
     return experience_of(view, rows, lengths)
@@ -135,6 +136,7 @@ def _step_single(
         rows[filled] = seen
         filled += 1
         if terminated or truncated or step == transitions:
+            _check_kept(rows[filled - 1], seen)
             lengths.append(filled - begin)
             begin = filled
             if step < transitions:
@@ -184,8 +186,7 @@ def _step_vector(
             on_progress(min(done, transitions), transitions)
     episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
     _cut(episodes, done - transitions)
-    with np.errstate(over="ignore"):
-        rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
+    rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
     return rows, np.array([len(episode) for episode in episodes])
 
 
@@ -239,13 +240,29 @@ def _put(rows: np.ndarray, place: int, view: View, observation: Any) -> None:
     picked = view.pick(observation)
     view.check_shape(np.shape(picked))
     rows[place] = picked
+    _check_kept(rows[place], picked)
+
+
+def _check_kept(kept: Any, picked: Any) -> None:
+    """Refuse what an array of the space's type cannot hold: fractions, or numbers beyond its bounds.
+
+    It is looked for at both ends of each episode, for to look at each step would slow down collection.
+    """
+    if kept.dtype.kind in "iu" and not np.array_equal(kept, picked):
+        wrong = np.asarray(picked)[kept != picked].flat[0]
+        raise ConfigError(
+            f"an observation holds {wrong}, and the observation space promises {kept.dtype}; give the space "
+            "the type and the bounds of what is in it"
+        )
 
 
 def _copied(view: View, observations: Any) -> np.ndarray:
     """A batch of raw observations; a copy, for an environment may write its next ones over them."""
     batch = np.array(view.pick(observations))
     view.check_shape(batch.shape[1:])
-    return batch
+    kept = batch.astype(_kept_dtype(view), copy=False)
+    _check_kept(kept, batch)
+    return kept
 
 
 def _final(view: View, infos: dict[str, Any], env: int) -> np.ndarray:
@@ -270,8 +287,3 @@ def _cut(episodes: list[list[Any]], surplus: int) -> None:
 
 def _kept_dtype(view: View) -> Any:
     return np.float32 if np.issubdtype(view.raw_dtype, np.floating) else view.raw_dtype
-
-
-def _check_transitions(transitions: int) -> None:
-    if transitions < 1:
-        raise DatasetError(f"transitions must be at least 1, not {transitions}")

@@ -91,8 +91,7 @@ def _embedded(world: GridWorld, phi: Maze | Representation) -> dict[Filter, np.n
     """Every state under every filter; of a maze, as the eigenvectors of its chain give it."""
     if isinstance(phi, Maze):
         return {f: exact_embedding(world, f) for f in get_args(Filter)}
-    filters: tuple[Filter, ...] = get_args(Filter) if phi.rotated and phi.dim > 1 else ("soft",)
-    return {f: embedded_states(world, phi.config["settings"]["observation"], phi, f) for f in filters}
+    return {f: embedded_states(world, phi.config["settings"]["observation"], phi, f) for f in phi.filters}
 
 
 def _opened(target: str | Path | Maze | Representation) -> Maze | Representation:

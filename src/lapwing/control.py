@@ -18,7 +18,7 @@ from lapwing.agents.agent import ControlAgent, load_agent
 from lapwing.agents.attempts import Attempts, attempt
 from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
 from lapwing.agents.control_settings import ControlSettings, ResolvedControl
-from lapwing.agents.in_folder import trained_in
+from lapwing.agents.in_folder import learned_in, trained_in
 from lapwing.encoders import EncoderSpec, fit_encoder
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
@@ -33,8 +33,8 @@ from lapwing.rewards import FORMS, Goal, GoalReward, Step
 from lapwing.runs import RunFolder
 from lapwing.settings import PRESETS, Filter, LearnSettings, RewardForm
 from lapwing.sources import describe
-from lapwing.targets import Target, open_target
-from lapwing.workflow import OnProgress, learn_target, load, represent, run
+from lapwing.targets import Target
+from lapwing.workflow import OnProgress, load, represent
 
 GATE = 0.85
 """The rank correlation with the way to the goal from which on φ's distance leads there."""
@@ -86,7 +86,7 @@ def train_control(
         fast=settings.fast,
     )
     phi = _phi(arena, settings, representation)
-    if isinstance(phi, Representation) and not (phi.rotated and phi.dim > 1):
+    if isinstance(phi, Representation) and "commute" not in phi.filters:
         settings = dataclasses.replace(settings, filter=_only_soft(asked))
     simulator = Simulator(arena)
     work = partial(_train, simulator, settings, phi, on_progress)
@@ -263,7 +263,8 @@ def _train(
         representation = _represented(arena, phi, online, training)
         gate = _gate(representation, simulator, settings)
     else:
-        representation = _learned(arena, phi, folder, on_progress) if isinstance(phi, LearnSettings) else phi
+        given = isinstance(phi, LearnSettings)
+        representation = learned_in(folder, arena, phi, on_progress) if given else phi
         if representation is not None:
             gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)
@@ -297,17 +298,6 @@ def _reward_of(reward: GoalReward) -> Reward:
         return FORMS[reward.form](Step(to, to))
 
     return of
-
-
-def _learned(
-    arena: Arena, recipe: LearnSettings, folder: RunFolder | None, on_progress: OnProgress | None
-) -> Representation:
-    """φ learned for this agent; in a run folder, as a run of its own that can be gone on with."""
-    if folder is None:
-        return learn_target(open_target(arena, recipe), recipe, on_progress=on_progress)[0]
-    inner = folder.path / "representation"
-    begun = (inner / "config.json").is_file()
-    return run(arena, recipe, inner, resume=begun, on_progress=on_progress).representation
 
 
 def _gate(representation: Representation, simulator: Simulator, settings: ControlSettings) -> dict[str, Any]:

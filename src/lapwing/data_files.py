@@ -16,12 +16,21 @@ from lapwing._version import __version__
 from lapwing.archives import names_in, read_archive
 from lapwing.errors import CheckpointError, DatasetError, StorageError
 from lapwing.experience import Experience, checked_episode, lengths_of
-from lapwing.storage import make_folder, read_json, remove, remove_leftovers, write_atomically, write_json
+from lapwing.storage import (
+    make_folder,
+    read_json,
+    remove,
+    remove_leftovers,
+    write_atomically,
+    write_bytes,
+    write_json,
+)
 
-MANIFEST = "manifest.json"
+MANIFEST, UNFINISHED = "manifest.json", ".unfinished"
 FORMAT = 1
 _KIND = "lapwing experience"
-ARCHIVED = ("observations", "lengths", "ends", "terminals", "timeouts", "table", "sha256")
+END_MARKS = ("ends", "terminals", "timeouts")
+ARCHIVED = ("observations", "lengths", *END_MARKS, "table", "sha256")
 
 
 def load_experience(path: str | Path) -> Experience:
@@ -73,9 +82,8 @@ def marked_lengths(arrays: dict[str, np.ndarray]) -> np.ndarray | None:
 
 
 def _marks(arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What marks the last observations of episodes: `ends`, or `terminals` and `timeouts`."""
-    names = ("ends", "terminals", "timeouts")
-    return [arrays[name].reshape(-1).astype(bool) for name in names if name in arrays]
+    """What marks the last observations of episodes."""
+    return [arrays[name].reshape(-1).astype(bool) for name in END_MARKS if name in arrays]
 
 
 def _nothing_observed(names: Iterable[str]) -> str:
@@ -126,6 +134,7 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
 
     def write(file: IO[bytes]) -> None:
         writer.write(file)
+        write_bytes(folder / UNFINISHED, b"")
         for name in (MANIFEST, "table.npy"):  # from here on the earlier data is gone
             remove(folder / name)
 
@@ -135,6 +144,7 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
     _seal(writer.digest, (sum(writer.lengths), *writer.shape), lengths, None)
     manifest = {"kind": _KIND, "format": FORMAT, "version": __version__, "sha256": writer.digest.hexdigest()}
     write_json(folder / MANIFEST, manifest)
+    remove(folder / UNFINISHED)
     return load_experience(folder)
 
 
@@ -157,11 +167,14 @@ def _check_free(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
+    """Whether a call of `save_episodes` has written the folder, or was stopped at it."""
+    if (folder / UNFINISHED).is_file():
+        return True
     if not is_data_folder(folder):
         return False
     try:
         manifest = read_json(folder / MANIFEST)
-    except (CheckpointError, RecursionError):
+    except CheckpointError:
         return False
     return isinstance(manifest, dict) and manifest.get("kind") == _KIND
 
@@ -211,7 +224,7 @@ class _EpisodeWriter:
 def _load_folder(folder: Path) -> Experience:
     try:
         manifest = read_json(folder / MANIFEST)
-    except (CheckpointError, RecursionError) as error:
+    except CheckpointError as error:
         raise DatasetError(
             f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
         ) from error

@@ -195,6 +195,4 @@ def _check_choice(name: str, value: Any, words: tuple[str, ...]) -> None:
 
 
 def _count(name: str, value: Any) -> int:
-    if value is None:
-        raise ConfigError(f"{name} must be a whole number at least 1, not None")
     return checked(name, value, whole=True, least=1)

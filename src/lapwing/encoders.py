@@ -301,8 +301,8 @@ def _standardisation(
 
 
 def _unit_range(observation):
-    """Bytes become numbers in [0, 1]; numbers stay."""
-    return observation / 255.0 if observation.dtype == np.uint8 else observation
+    """Whole numbers, which are bytes whatever their type, become numbers in [0, 1]; others stay."""
+    return observation / 255.0 if np.issubdtype(observation.dtype, np.integer) else observation
 
 
 def _standardised(encoder, observation):

@@ -169,7 +169,7 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
             measures |= _floors(spectrum, target, dim)
     share = representation.config["settings"].get("held_out")
     if share and target.held_out:  # what φ was not learned from, whatever the target would keep apart now
-        apart = dataclasses.replace(target, held_out=share, _eigenpairs={})
+        apart = dataclasses.replace(target, held_out=share)
         measures["held_out"] = held_out_measures(representation, apart.learned_from, apart.kept_apart)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)

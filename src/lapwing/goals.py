@@ -76,6 +76,10 @@ class GoalMeter:
                 f"keep_reward puts the environment's own reward in the place of sparse, and {form!r} has no "
                 "such part; use rawmix, mix or potential"
             )
+        if radius is not None and isinstance(goal, Goal):
+            raise ConfigError(
+                f"radius={radius!r} goes with a goal that is an observation; a lapwing.Goal has its own"
+            )
         self.follows_goal = goal is None
         learned, self._forward = None if representation is None else opened(representation), None
         if radius is None:

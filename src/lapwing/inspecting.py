@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lapwing.archives import names_in, read_archive
-from lapwing.data_files import ARCHIVED, is_data_folder, load_experience, marked_lengths
+from lapwing.data_files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
 from lapwing.errors import ConfigError, LapwingError, LapwingWarning
 from lapwing.mapped import BYTES_AT_ONCE, pieces
 from lapwing.minari_data import open_minari
@@ -21,7 +21,6 @@ from lapwing.resolving import resolve
 from lapwing.sampling import surviving_share
 from lapwing.settings import LearnSettings
 from lapwing.sources import DataFile, MinariSet, read_source
-from lapwing.spaces import view_of
 from lapwing.targets import open_target
 
 MOST_COMPARED = 100_000
@@ -68,7 +67,8 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
         raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
     facts = {} if observations is None else _facts(observations, lengths)
     problem, plan, remarks = _plan(source, observation_key)
-    if facts.get("episodes") == 1 and "lengths" not in arrays:
+    marked = not isinstance(found, DataFile) or {"lengths", *END_MARKS} & arrays.keys()
+    if facts.get("episodes") == 1 and not marked:
         remarks = ("nothing marks the end of an episode: all of it counts as one", *remarks)
     return Inspection(str(source), arrays, facts, problem, plan, remarks)
 
@@ -101,9 +101,8 @@ def _in_folder(path: Path) -> Found:
 def _in_minari(source: MinariSet, key: str | None) -> Found:
     data = open_minari(source.name)
     arrays = {"observation space": str(data.observation_space)}
-    view = view_of(data.observation_space, key)
-    episodes = [view.many(episode) for episode in data.episodes(only=key)]
-    return arrays, np.concatenate(episodes), np.array([len(episode) for episode in episodes])
+    view, picked, lengths = data.read(key)
+    return arrays, view.seen(picked), lengths
 
 
 def _kind(array: np.ndarray) -> str:
@@ -138,7 +137,8 @@ def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, 
     ranges = np.stack([np.min(low, axis=0), np.max(high, axis=0)], axis=1)
     if observations.ndim > 2:
         ranges = np.array([[ranges[:, 0].min(), ranges[:, 1].max()]])
-    found: dict[str, Any] = {"not_finite": bad, "ranges": np.nan_to_num(ranges[:SHOWN_FEATURES]).tolist()}
+    shown = [None if low > high else [low, high] for low, high in ranges[:SHOWN_FEATURES].tolist()]
+    found: dict[str, Any] = {"not_finite": bad, "ranges": shown}
     if first is not None and lengths is not None and lengths.sum() == len(observations):
         episode = int(np.searchsorted(np.cumsum(lengths), first, side="right"))
         found["first_not_finite"] = [episode, first - int(lengths[:episode].sum())]

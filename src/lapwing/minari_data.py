@@ -16,11 +16,14 @@ from typing import Any
 
 import gymnasium
 import jax
+import numpy as np
 from gymnasium import spaces
 
+from lapwing.archives import MOST_BYTES
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.hdf5_columns import Column, check_together, child, opened
 from lapwing.minari_spaces import is_image, parts, space_from_json
+from lapwing.spaces import View, view_of
 from lapwing.storage import file_sha256
 
 _METADATA, _DATA = "metadata.json", "main_data.hdf5"
@@ -63,6 +66,25 @@ class MinariData:
                 stacklevel=2,
             )
         return self._read(space)
+
+    def read(self, only: str | None = None) -> tuple[View, np.ndarray, np.ndarray]:
+        """How φ sees the observations, all of them one a row as the space has them, and episodes' lengths.
+
+        Args:
+            only: of Dict observations the part that φ sees.
+        """
+        view = view_of(self.observation_space, only)
+        picked: list[np.ndarray] = []
+        held = 0
+        for episode in self.episodes(only):
+            picked.append(np.asarray(view.pick(episode)))
+            held += picked[-1].nbytes
+            if held > MOST_BYTES:
+                raise DatasetError(
+                    f"minari:{self.name} holds more than {MOST_BYTES / 2**30:.0f} GiB of observations; write "
+                    "them to a folder with lapwing.save_episodes, which need not fit into memory"
+                )
+        return view, np.concatenate(picked), np.array([len(episode) for episode in picked])
 
     def digest(self) -> str:
         """A SHA-256 that stands for the metadata and the data."""

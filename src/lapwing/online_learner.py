@@ -23,9 +23,13 @@ from lapwing.resolving import LEARNING_RATES
 from lapwing.ritz import moments_of_experience, rayleigh_ritz, with_fixed_signs
 from lapwing.sampling import draw_pairs, surviving_share
 from lapwing.settings import EncoderName, ResolvedSettings
+from lapwing.step_size import step_size
+from lapwing.targets import Target
 from lapwing.validation import checked, checked_hidden
 from lapwing.workflow import REFERENCE_STATES
 
+ONLINE = "online"
+"""What the target of such a representation is called."""
 MOST_PAIRS = 20_000
 """So many pairs tell the eigenfunctions apart after each update."""
 SOME_STATES = 2_000
@@ -108,7 +112,7 @@ class OnlineLearner:
     ):
         self._anneal_updates = checked("anneal_updates", anneal_updates, whole=True, least=1)
         self._capacity = checked("capacity", capacity, whole=True, least=1)
-        self._n_states = checked("n_states", n_states, whole=True, least=1)
+        self._n_states = None if n_states is None else checked("n_states", n_states, whole=True, least=1)
         self._given = {"learning_rate": learning_rate, "encoder": encoder}
         # The fields of LearnSettings check themselves, and the representation is saved with them.
         fields: dict[str, Any] = {
@@ -270,15 +274,17 @@ def _represent(model: _Model, experience: Experience) -> Representation:
     phi = embed(experience.observe(places))
     ritz = with_fixed_signs(ritz, phi)
     coefficients = ritz.coefficients.astype(np.float32)
-    return Representation(
+    representation = Representation(
         encoder=model.state.encoder,
         spec=model.spec,
         eigenvalues=ritz.eigenvalues,
         coefficients=coefficients,
         reference=(phi @ coefficients[1:] + coefficients[0]).astype(np.float32),
         soft_distance=mean_distance(phi),
-        config={"target": "online", "settings": model.settings.as_json(), "rank": ritz.rank},
+        config={"target": ONLINE, "settings": model.settings.as_json(), "rank": ritz.rank},
     )
+    representation.config["step"] = step_size(representation, Target(ONLINE, experience), 0)
+    return representation
 
 
 def drift(before: Representation, after: Representation, observations: np.ndarray) -> float:

@@ -47,7 +47,7 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
 
 
 def _brief(metrics: dict[str, float]) -> str:
-    if "loss" not in metrics:
-        return ""
-    shown = f"return {metrics['return']:.2f}" if "return" in metrics else f"loss {metrics['loss']:.4f}"
-    return f"{shown}  {metrics['steps_per_second']:,.0f} steps/s"
+    for name, digits in (("success", ".0%"), ("return", ".2f"), ("loss", ".4f")):
+        if name in metrics:
+            return f"{name} {metrics[name]:{digits}}  {metrics['steps_per_second']:,.0f} steps/s"
+    return ""

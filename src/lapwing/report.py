@@ -124,7 +124,9 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
         embedded = representation.embed(target.states, name)
         distances[f"distance, {name}"] = np.linalg.norm(embedded - embedded[goal], axis=1)
     return figures | {
-        "eigenfunctions": plots.draw_eigenfunctions(world, functions, representation.eigenvalues),
+        "eigenfunctions": plots.draw_eigenfunctions(
+            world, functions, representation.eigenvalues, first=_first(representation)
+        ),
         "distances": plots.draw_distances(world, distances, goal),
     }
 
@@ -134,18 +136,19 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
     reference = target.reference_states() if target.plane else None
     observations = target.some_observations(SOME_STATES, 0) if reference is None else reference
     functions, eigenvalues = representation.eigenfunctions(observations), representation.eigenvalues
-    figures = {"embedding": plots.draw_scatter(functions[:: -(-len(functions) // SOME_STATES)], eigenvalues)}
+    some, first = functions[:: -(-len(functions) // SOME_STATES)], _first(representation)
+    figures = {"embedding": plots.draw_scatter(some, eigenvalues, first=first)}
     if len(representation.spec.shape) == 1 and representation.spec.shape[0] > 1:
-        features = telling_features(observations, functions)
+        features = telling_features(observations, functions[:, first:])
         names = f"feature {features[0]}", f"feature {features[1]}"
         points, downwards = observations[:, list(features)], target.plane is not None  # by row and column
-        end = int(np.argmax(np.abs(functions[:, 1])))  # a state at one end of the slowest way
+        end = int(np.argmax(np.abs(functions[:, first])))  # a state at one end of the slowest way
         distances = {
             f"distance, {name}": representation.distance(observations, observations[end], name)
             for name in representation.filters
         }
         figures["eigenfunctions"] = plots.draw_over_features(
-            points, names, functions, eigenvalues, rows_and_columns=downwards
+            points, names, functions, eigenvalues, first=first, rows_and_columns=downwards
         )
         figures["distances"] = plots.draw_distances_over_features(
             points, names, distances, end, rows_and_columns=downwards
@@ -153,17 +156,22 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
     return figures
 
 
+def _first(representation: Representation) -> int:
+    """The first column worth drawing: the constant comes before it, where eigenfunctions are told apart."""
+    return 1 if representation.rotated else 0
+
+
 def telling_features(observations: np.ndarray, functions: np.ndarray) -> tuple[int, int]:
-    """The two features that go most with the first eigenfunctions, above all with the very first.
+    """The two features that go most with the first of these functions, above all with the very first.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(500, 3))
-        >>> telling_features(x, np.stack([np.ones(500), x[:, 2], np.tanh(x[:, 0])], axis=1))
+        >>> telling_features(x, np.stack([x[:, 2], np.tanh(x[:, 0])], axis=1))
         (0, 2)
     """
     if observations.shape[1] == 2:
         return 0, 1
-    shown = functions[:, 1:5].T
+    shown = functions[:, :4].T
     told = [
         sum(rank_correlation(feature, function) ** 2 / place for place, function in enumerate(shown, start=1))
         for feature in observations.T
@@ -178,8 +186,9 @@ def _arena_figures(representation: Representation, result: dict[str, Any], arena
     states = point_observations(arena, whole=whole)
     goal = goal_observation(arena, whole=whole)
     functions, eigenvalues = representation.eigenfunctions(states), representation.eigenvalues
-    shown = range(1, min(9, len(eigenvalues)))
-    maps = {f"eigenfunction {i + 1}, λ = {eigenvalues[i]:.4f}": functions[:, i] for i in shown}
+    first = _first(representation)
+    shown = range(first, min(first + 8, len(eigenvalues)))
+    maps = {plots.title_of(index, eigenvalues): functions[:, index] for index in shown}
     distances = {"the way": arena.path_lengths(arena.points)}
     for name, value in result["distance_correlation"].items():
         if name != "l2":
@@ -347,9 +356,13 @@ _FACTS: dict[str, Any] = {
     "lengths": lambda _, value: ("lengths", f"{value[0]:,} to {value[2]:,}, median {value[1]:,.0f}"),
     "not_finite": lambda _, value: ("NaN or infinity", f"in {value:,} observations" if value else "none"),
     "first_not_finite": lambda _, value: ("  first at", f"episode {value[0]}, step {value[1]}"),
-    "ranges": lambda _, value: ("ranges", "  ".join(f"[{low:.3g}, {high:.3g}]" for low, high in value)),
+    "ranges": lambda _, value: ("ranges", "  ".join(map(_range, value))),
     "distinct": lambda _, value: ("distinct", f"{value:.1%} of the observations"),
 }
+
+
+def _range(bounds: list[float] | None) -> str:
+    return "none finite" if bounds is None else f"[{bounds[0]:.3g}, {bounds[1]:.3g}]"
 
 
 def _lookahead(audit: Audit) -> str:

@@ -104,7 +104,7 @@ class Representation:
         """A digest of all that the representation computes with."""
         arrays = named_arrays(self.encoder, "encoder") | {"coefficients": self.coefficients}
         arrays |= {"eigenvalues": self.eigenvalues, "reference": self.reference}
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(f"{self.soft_distance!r} {self.rotated}\n".encode())
         for name in sorted(arrays):
             digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}\n".encode())
             digest.update(np.ascontiguousarray(arrays[name]).tobytes())
@@ -225,6 +225,8 @@ def load_representation(path: str | Path) -> Representation:
 
 def check_format(path: Path, manifest: dict[str, Any]) -> None:
     """Refuse a file that another version of lapwing wrote in another form."""
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{path} is damaged: it does not say what it holds")
     if manifest.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} was written by lapwing {manifest.get('version', 'unknown')} in format "

@@ -85,7 +85,10 @@ def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: T
 
 def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
     seen, spec = target.typical_observations(settings.seed), encoder_spec(target, settings)
-    steps = target.some_steps(10_000, settings.seed) if target.states is None else None
+    steps = None
+    if target.states is None:
+        here, there = target.some_transitions(10_000, settings.seed)
+        steps = there - here
     bandwidth = data_bandwidth(spec, seen, settings.standardise, steps)
     return bandwidth * SCARCE_BANDWIDTH if is_scarce(target) else bandwidth
 

@@ -16,6 +16,7 @@ import numpy as np
 from lapwing.errors import ConfigError, nearest
 from lapwing.representation import Representation, check_filter, vector_norm
 from lapwing.settings import Filter, RewardForm
+from lapwing.validation import checked
 
 SHAPED_BY_PHI: tuple[RewardForm, ...] = ("laplacian", "mix", "potential")
 """The forms that need a representation."""
@@ -96,15 +97,15 @@ def check_form(form: str, *, has_representation: bool, gamma: float | None) -> N
         )
     if form == "potential" and gamma is None:
         raise ConfigError("reward 'potential' needs gamma, the discount of its agent; give gamma=0.98 or so")
-    if gamma is not None and not 0 < gamma <= 1:
-        raise ConfigError(f"gamma must be above 0 and at most 1, not {gamma!r}")
+    if gamma is not None:
+        checked("gamma", gamma, above=0, most=1)
 
 
 def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
     """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
     if filter is not None:
         return filter
-    return "commute" if representation.rotated and representation.dim > 1 else "soft"
+    return "commute" if "commute" in representation.filters else "soft"
 
 
 def same_state(state: Any) -> Any:

@@ -5,14 +5,14 @@ A setting left at None is chosen from the data by `resolving.resolve` and record
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from lapwing.validation import (
     SavedSettings,
-    check_choice,
     check_field,
+    check_kinds,
     checked_hidden,
     chosen_by_lapwing,
     from_preset,
@@ -110,6 +110,7 @@ class LearnSettings(SavedSettings):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
+        check_kinds(self)
         for name in ("dim", "episode_length", "fourier_features"):
             check_field(self, name, whole=True, least=1)
         for name in ("transitions", "steps", "stop"):
@@ -125,8 +126,6 @@ class LearnSettings(SavedSettings):
             check_field(self, name, above=0)
         if self.hidden is not None:
             object.__setattr__(self, "hidden", checked_hidden(self.hidden))
-        for name, annotation in get_type_hints(type(self)).items():
-            check_choice(name, getattr(self, name), annotation)
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":

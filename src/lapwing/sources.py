@@ -100,7 +100,7 @@ def _named(text: str, path: Path) -> Source:
         return open_arena(text)
     if is_plane(text):
         return open_plane(text)
-    if ".py" in text:
+    if path.suffix == ".py" or ".py:" in text:
         raise ConfigError(f"an environment in a file of your own is named gym:FILE.py:CLASS, not {text}")
     if _is_file(path):
         return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)

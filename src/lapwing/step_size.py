@@ -14,18 +14,14 @@ from lapwing.targets import Target
 SOME_TRANSITIONS, SOME_GOALS = 512, 32
 
 
-def step_size(representation: Representation, target: Target, seed: int) -> dict[str, Any] | None:
-    """The size of a step of `target`, as JSON can hold it; None where there is no experience.
+def step_size(representation: Representation, target: Target, seed: int) -> dict[str, Any]:
+    """The size of a step of `target`, as JSON can hold it.
 
     Returns:
         `observation`, the median length of a step between continuous vectors, or None; and `distance`, for
         each spectral filter, by how much a step changes the distance to a goal in the mean, if at all.
     """
-    if target.experience is None:
-        return None
-    numbers = np.random.default_rng(seed).integers(target.experience.n_transitions, size=SOME_TRANSITIONS)
-    places = target.experience.transitions(numbers)
-    ends = [target.experience.observe(place) for place in (places, places + 1)]
+    ends = target.some_transitions(SOME_TRANSITIONS, seed)
     length = None
     if target.states is None and ends[0].ndim == 2:
         lengths = np.linalg.norm(ends[1] - ends[0], axis=1)

@@ -60,7 +60,7 @@ def read_json(path: Path) -> Any:
         content = path.read_bytes()
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: it is not JSON ({error})") from error
 
 
@@ -80,7 +80,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines[:-1]):
         try:
             rows.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged in line {number + 1} ({error})") from error
     return rows
 
@@ -169,13 +169,13 @@ def lock(folder: Path) -> Iterator[None]:
     with _storage_errors(folder):
         descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise StorageError(
-            f"another process is writing to {folder}; wait for it or choose another --out"
-        ) from error
-    try:
+        with _storage_errors(folder):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise StorageError(
+                    f"another process is writing to {folder}; wait for it or choose another --out"
+                ) from error
         yield
     finally:
         os.close(descriptor)

@@ -11,8 +11,8 @@ import gymnasium
 import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
+from scipy import sparse
 
-from lapwing.archives import MOST_BYTES
 from lapwing.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
 from lapwing.collecting import Policy, Progress, collect, collect_walks, experience_of
 from lapwing.data_files import load_experience
@@ -24,10 +24,9 @@ from lapwing.errors import ConfigError, DatasetError
 from lapwing.experience import Experience
 from lapwing.mapped import BYTES_AT_ONCE
 from lapwing.mazes import Maze
-from lapwing.minari_data import MinariData, open_minari
+from lapwing.minari_data import open_minari
 from lapwing.settings import PRESETS, LearnSettings
 from lapwing.sources import DataFile, Env, GymEnv, MinariSet, Source, env_name, make_envs, read_source
-from lapwing.spaces import view_of
 
 FINE_CHAIN = "finely discretised chain"
 HELD_OUT = 0.1
@@ -55,7 +54,7 @@ class Target:
     """The share of the experience that is kept apart to measure on."""
     graph: Any = None
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
-    _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
 
     @property
     def n_states(self) -> int | None:
@@ -112,9 +111,7 @@ class Target:
         assert self.experience is not None
         episode = np.arange(self.experience.n_episodes)
         rest = self.experience.episodes(episode % folds != 0)
-        return dataclasses.replace(self, experience=rest, _eigenpairs={}), self.experience.episodes(
-            episode % folds == 0
-        )
+        return dataclasses.replace(self, experience=rest), self.experience.episodes(episode % folds == 0)
 
     def truth(self) -> Chain | None:
         """The true one-step chain under the uniformly random policy, where there is a maze."""
@@ -138,11 +135,17 @@ class Target:
         a_row = self.learned_from.observe(np.zeros(1, int)).nbytes
         return self.some_observations(min(10_000, max(500, BYTES_AT_ONCE // a_row)), seed)
 
-    def some_steps(self, count: int, seed: int) -> np.ndarray:
-        """`count` differences s' - s between successive observations."""
-        seen = self.learned_from
-        places = seen.transitions(np.random.default_rng(seed).integers(seen.n_transitions, size=count))
-        return seen.observe(places + 1) - seen.observe(places)
+    def some_transitions(self, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Both ends of `count` steps, drawn as the data or the chain has them."""
+        generator = np.random.default_rng(seed)
+        if self.experience is not None:
+            seen = self.learned_from
+            places = seen.transitions(generator.integers(seen.n_transitions, size=count))
+            return seen.observe(places), seen.observe(places + 1)
+        assert self.states is not None
+        steps = sparse.coo_array(self.one_step.weights)
+        drawn = generator.choice(steps.nnz, count, p=steps.data / steps.data.sum())
+        return self.states[steps.row[drawn]], self.states[steps.col[drawn]]
 
     def some_observations(self, count: int, seed: int) -> np.ndarray:
         """`count` observations drawn as the data has them."""
@@ -191,7 +194,8 @@ def open_target(
         return _target_of_data(source.path.stem, load_experience(source.path), settings, source.path)
     if isinstance(source, MinariSet):
         data = open_minari(source.name)
-        return _target_of_data(source.name, _experience_of_minari(data, settings), settings, data.path)
+        seen = experience_of(*data.read(settings.observation_key))
+        return _target_of_data(source.name, seen, settings, data.path)
     name = source.env_id if isinstance(source, GymEnv) else env_name(source)
     experience = again or _experience_of_env(source, settings, policy, on_progress)
     return _target_of_data(name, experience, settings)
@@ -227,11 +231,12 @@ def _refuse_what_does_not_apply(source: Source, settings: LearnSettings, policy:
         if not isinstance(source, places) and value != getattr(PRESETS[settings.preset], name):
             fitting = ", ".join(_KINDS[place] for place in places if place in _KINDS)
             raise ConfigError(
-                f"{name}={value!r} goes with {fitting}, and this target is {_kind(source)}; leave it out"
+                f"{name}={value!r} goes with {fitting}, and this target is {kind_of(source)}; leave it out"
             )
 
 
-def _kind(source: Source) -> str:
+def kind_of(source: Source) -> str:
+    """What a source is, with its article."""
     if isinstance(source, Maze | Arena | Plane):
         return "an arena" if isinstance(source, Arena) else f"a {type(source).__name__.lower()}"
     return "an environment" if isinstance(source, GymEnv | Env) else "data"
@@ -250,7 +255,7 @@ def _with_held_out(target: Target, settings: LearnSettings) -> Target:
     if share is None:
         share = HELD_OUT if settings.preset == "default" else 0.0
         share *= target.experience.n_transitions >= 100
-    apart = dataclasses.replace(target, held_out=share, _eigenpairs={})
+    apart = dataclasses.replace(target, held_out=share)
     few = share and (len(target.experience.observations) < 8 or len(apart.kept_apart.observations) < 4)
     if few and settings.held_out is not None:
         raise DatasetError(
@@ -307,21 +312,6 @@ def _target_of_data(
 ) -> Target:
     experience = experience.tabulated(DENSE_LIMIT)
     return _with_held_out(Target(name, experience, None, experience.table, file), settings)
-
-
-def _experience_of_minari(data: MinariData, settings: LearnSettings) -> Experience:
-    view = view_of(data.observation_space, settings.observation_key)
-    picked: list[np.ndarray] = []
-    held = 0
-    for episode in data.episodes(only=settings.observation_key):
-        picked.append(np.asarray(view.pick(episode)))
-        held += picked[-1].nbytes
-        if held > MOST_BYTES:
-            raise DatasetError(
-                f"minari:{data.name} holds more than {MOST_BYTES / 2**30:.0f} GiB of observations; write "
-                "them to a folder with lapwing.save_episodes, which need not fit into memory"
-            )
-    return experience_of(view, np.concatenate(picked), np.array([len(episode) for episode in picked]))
 
 
 def _experience_of_env(

@@ -8,6 +8,7 @@ import numpy as np
 from lapwing.chain import multi_step_eigenvalues, true_chain
 from lapwing.envs.gridworld import GridWorld, Observation
 from lapwing.errors import ConfigError
+from lapwing.objectives import surviving_scale
 from lapwing.representation import Representation, mean_distance, spectral_weights
 from lapwing.rewards import FORMS, Step, ToGoal, check_form, one_step_scale
 from lapwing.settings import Filter, RewardForm
@@ -159,8 +160,7 @@ def exact_embedding(
     """
     eigenvalues, functions = true_chain(world.transition_matrix()).eigenpairs(min(dim, world.n_states))
     eigenvalues, functions = eigenvalues[1:], functions[:, 1:]
-    multi_step = multi_step_eigenvalues(eigenvalues, lam)
-    soft = functions * np.sqrt(np.maximum(delta - multi_step / (2 * beta), 0.0))
+    soft = functions * surviving_scale(multi_step_eigenvalues(eigenvalues, lam), beta, delta)
     if filter == "soft" or not len(eigenvalues):
         return soft
     weighted = functions * spectral_weights(eigenvalues, filter)

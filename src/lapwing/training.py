@@ -11,7 +11,7 @@ from lapwing.agents.control_settings import ControlSettings
 from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
-from lapwing.agents.in_folder import trained_in
+from lapwing.agents.in_folder import learned_in, trained_in
 from lapwing.agents.settings import AgentSettings
 from lapwing.control import train_control
 from lapwing.envs.arena import Arena, open_arena
@@ -24,9 +24,9 @@ from lapwing.runs import RunFolder
 from lapwing.settings import PRESETS, LearnSettings, RewardForm
 from lapwing.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
 from lapwing.sources import GymEnv, Source, describe, make_env, read_source, recall
-from lapwing.targets import open_target
+from lapwing.targets import kind_of
 from lapwing.tasks import GridTask, grid_task
-from lapwing.workflow import OnProgress, learn_target, load, run
+from lapwing.workflow import OnProgress, load
 
 Phi = str | Path | Representation
 RECIPES = {
@@ -113,7 +113,10 @@ def train_agent(
     """The work of `train`, with every result; `recipe` says how φ is learned if none is given."""
     source = read_source(target)
     if not isinstance(source, Maze | GymEnv):
-        raise ConfigError(f"an agent acts in {', '.join(BUILT_IN)}, a maze .txt or gym:ENV_ID, not in data")
+        raise ConfigError(
+            f"an agent acts in {', '.join(BUILT_IN)}, a maze .txt, an arena or gym:ENV_ID, and this is "
+            f"{kind_of(source)}; for agents of your own there are wrappers, such as lapwing.LaplacianReward"
+        )
     if isinstance(source, Maze):
         default: RewardForm = "mix" if settings.online else "potential"
         settings = dataclasses.replace(settings, reward=settings.reward or default)
@@ -247,7 +250,7 @@ def _train(
             phi = represented(task, recipe, online, training)
         else:
             if isinstance(phi, LearnSettings):
-                phi = _learned(source, phi, folder, on_progress)
+                phi = learned_in(folder, source, phi, on_progress)
             shaped = shaped or shaped_task(task, settings, phi)
             training, spec = learn_agent(shaped.rewards)
         if phi is not None and folder is not None:
@@ -266,17 +269,6 @@ def _train(
     }
     config = {"target": measures["target"], "settings": settings.as_json()}
     return AgentOutcome(Agent(training.q, spec, config, *starts), result, shaped)
-
-
-def _learned(
-    maze: Maze, recipe: LearnSettings, folder: RunFolder | None, on_progress: OnProgress | None
-) -> Representation:
-    """φ learned for this agent; in a run folder, as a run of its own that can be gone on with."""
-    if folder is None:
-        return learn_target(open_target(maze, recipe), recipe, on_progress=on_progress)[0]
-    inner = folder.path / "representation"
-    begun = (inner / "config.json").is_file()
-    return run(maze, recipe, inner, resume=begun, on_progress=on_progress).representation
 
 
 def _maze_measures(shaped: ShapedTask, training: Training) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import tyro
 
@@ -19,18 +19,15 @@ _NUMBER: Any = numbers.Real
 class SavedSettings:
     """What dataclasses of settings have in common: they go to JSON and back, and are made from keywords."""
 
-    hidden: Any
-
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
-        hidden = None if self.hidden is None else list(self.hidden)
-        return dataclasses.asdict(self) | {"hidden": hidden}  # pyright: ignore[reportArgumentType]
+        values = dataclasses.asdict(self)  # pyright: ignore[reportArgumentType]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Any:
         """The settings that `as_json` wrote."""
-        hidden = values["hidden"]
-        fields: dict[str, Any] = values | {"hidden": None if hidden is None else tuple(hidden)}
+        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         return cls(**fields)
 
 
@@ -57,15 +54,13 @@ def checked(
     most: int | float | None = None,
 ) -> Any:
     """The value as a Python number, which JSON can hold; 1e6 and NumPy's numbers are welcome."""
-    if value is None:
-        return None
     bounds = [
         f"{words} {bound:,}"
         for words, bound in (("at least", least), ("above", above), ("below", below), ("at most", most))
         if bound is not None
     ]
     right_type: bool = isinstance(value, _NUMBER) and not isinstance(value, bool)
-    right_type = right_type and math.isfinite(value) and (not whole or value == int(value))
+    right_type = right_type and _is_finite(value) and (not whole or value == int(value))
     if (
         not right_type
         or (least is not None and value < least)
@@ -78,6 +73,13 @@ def checked(
     return int(value) if whole else float(value)
 
 
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
 def checked_hidden(value: Any) -> tuple[int, ...]:
     """The widths of hidden layers."""
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -85,14 +87,20 @@ def checked_hidden(value: Any) -> tuple[int, ...]:
     return tuple(checked("hidden", width, whole=True, least=1) for width in value)
 
 
-def check_choice(name: str, value: Any, annotation: Any) -> None:
-    """Refuse a word that the annotation, a `Literal`, does not list."""
-    choices = [c for part in (annotation, *get_args(annotation)) for c in get_args(part)]
-    words = [choice for choice in choices if isinstance(choice, str)]
-    if words and value is not None and value not in words:
-        raise ConfigError(
-            f"{name} must be one of {', '.join(words)}, not {value!r}; {nearest(str(value), words)}"
-        )
+def check_kinds(settings: Any) -> None:
+    """Refuse None, words and truth values that the annotations of a dataclass do not allow."""
+    for name, annotation in get_type_hints(type(settings)).items():
+        value, parts = getattr(settings, name), (annotation, *get_args(annotation))
+        words = [word for part in parts for word in get_args(part) if isinstance(word, str)]
+        if value is None:
+            if type(None) not in parts:
+                raise ConfigError(f"{name} must not be None; leave it out to have lapwing's default")
+        elif words and value not in words:
+            raise ConfigError(
+                f"{name} must be one of {', '.join(words)}, not {value!r}; {nearest(str(value), words)}"
+            )
+        elif bool in parts and not isinstance(value, bool):
+            raise ConfigError(f"{name} must be True or False, not {value!r}")
 
 
 def chosen_by_lapwing(what: str) -> Any:
@@ -101,5 +109,6 @@ def chosen_by_lapwing(what: str) -> Any:
 
 
 def check_field(settings: Any, name: str, **bounds: Any) -> None:
-    """Check one number of a frozen dataclass and keep it as a Python number."""
-    object.__setattr__(settings, name, checked(name, getattr(settings, name), **bounds))
+    """Check one number of a frozen dataclass, if it is there, and keep it as a Python number."""
+    if getattr(settings, name) is not None:
+        object.__setattr__(settings, name, checked(name, getattr(settings, name), **bounds))

@@ -1,7 +1,7 @@
 """Every setting of an agent in an arena, documented once; the command line is made from it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -10,8 +10,8 @@ from lapwing.errors import ConfigError
 from lapwing.settings import Filter
 from lapwing.validation import (
     SavedSettings,
-    check_choice,
     check_field,
+    check_kinds,
     checked_hidden,
     chosen_by_lapwing,
     from_preset,
@@ -72,6 +72,7 @@ class ControlSettings(SavedSettings):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
+        check_kinds(self)
         for name in ("envs", "batch"):
             check_field(self, name, whole=True, least=1)
         for name in ("steps", "random_steps", "evaluate_every"):
@@ -89,8 +90,6 @@ class ControlSettings(SavedSettings):
             check_field(self, name, least=0, most=1)
         check_field(self, "noise_spread", least=0)
         object.__setattr__(self, "hidden", checked_hidden(self.hidden))
-        for name, annotation in get_type_hints(type(self)).items():
-            check_choice(name, getattr(self, name), annotation)
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
 
     @property

@@ -37,6 +37,7 @@ from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.learning import Checkpoints, OnChunk
 from lapwing.representation import embed_batch
+from lapwing.spaces import view_of
 from lapwing.timing import stopwatch
 
 EVALUATION_EPISODES = 10
@@ -66,11 +67,12 @@ def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
     n_actions = int(actions.n)
     if isinstance(seen, gymnasium.spaces.Discrete):
         return q_spec((), int(seen.n), n_actions, hidden)
-    if isinstance(seen, gymnasium.spaces.Box) and len(seen.shape) in (1, 3):
-        return q_spec(seen.shape, None, n_actions, hidden)
+    shape = seen.shape if isinstance(seen, gymnasium.spaces.Box) else ()
+    if len(shape) in (1, 3) and not view_of(seen).channels_first:
+        return q_spec(shape, None, n_actions, hidden)
     raise ConfigError(
         f"DQN takes Discrete observations, vectors or images (height, width, channels), not {seen}; "
-        "wrap the environment in gymnasium.wrappers.FlattenObservation"
+        "wrap the environment in gymnasium.wrappers.FlattenObservation, or move the channels to the end"
     )
 
 

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lapwing.representation import Representation
 from lapwing.runs import RunFolder
+from lapwing.settings import LearnSettings
+from lapwing.sources import Source
+from lapwing.targets import open_target
+from lapwing.workflow import OnProgress, learn_target, run
 
 Outcome = TypeVar("Outcome")
 """A named tuple with an `agent` and a `result`."""
@@ -40,3 +45,14 @@ def trained_in(
         outcome.agent.save(folder.agent)
         folder.finish(outcome.result)
     return outcome
+
+
+def learned_in(
+    folder: RunFolder | None, source: Source, recipe: LearnSettings, on_progress: OnProgress | None
+) -> Representation:
+    """φ learned for an agent; in its run folder, as a run of its own that can be gone on with."""
+    if folder is None:
+        return learn_target(open_target(source, recipe), recipe, on_progress=on_progress)[0]
+    inner = folder.path / "representation"
+    begun = (inner / "config.json").is_file()
+    return run(source, recipe, inner, resume=begun, on_progress=on_progress).representation

@@ -1,13 +1,13 @@
 """Every setting of an agent, documented once; the command line and the saved file are made from it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_type_hints
+from typing import Annotated, Literal
 
 import tyro
 
 from lapwing.errors import ConfigError
 from lapwing.settings import Filter, RewardForm
-from lapwing.validation import SavedSettings, check_choice, check_field, checked_hidden, chosen_by_lapwing
+from lapwing.validation import SavedSettings, check_field, check_kinds, checked_hidden, chosen_by_lapwing
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class AgentSettings(SavedSettings):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
+        check_kinds(self)
         for name in ("episode_length", "batch", "evaluate_every", "target_every"):
             check_field(self, name, whole=True, least=1)
         for name in ("steps", "random_steps"):
@@ -72,8 +73,6 @@ class AgentSettings(SavedSettings):
         for name in ("epsilon", "target_rate"):
             check_field(self, name, least=0, most=1)
         object.__setattr__(self, "hidden", checked_hidden(self.hidden))
-        for name, annotation in get_type_hints(type(self)).items():
-            check_choice(name, getattr(self, name), annotation)
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
 
     @property
@@ -89,8 +88,8 @@ def read_cell(text: str) -> tuple[int, int]:
         >>> read_cell("10,3")
         (10, 3)
     """
-    row, _, column = text.partition(",")
     try:
+        row, _, column = text.partition(",")
         return int(row), int(column)
-    except ValueError:
+    except (AttributeError, ValueError):
         raise ConfigError(f"goal must be ROW,COLUMN such as 10,3, not {text!r}") from None

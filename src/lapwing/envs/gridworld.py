@@ -4,6 +4,7 @@ The four moves (and, if asked for, staying) are deterministic; a move into a wal
 anywhere and end by a time limit alone. Where the maze has a goal the reward is -1, or 0 on the goal.
 """
 
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -115,7 +116,10 @@ class GridWorld:
 
     def check_cell(self, cell: tuple[int, int], role: str = "goal") -> int:
         """The state at `cell`, or a `ConfigError` that says what is there instead."""
-        row, column = cell
+        try:
+            row, column = map(operator.index, cell)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{role} must be a cell (row, column), not {cell!r}") from None
         height, width = self.maze.floor.shape
         if not (0 <= row < height and 0 <= column < width):
             raise ConfigError(
@@ -197,6 +201,8 @@ class GridWorldEnv(gymnasium.Env):
         self.world = GridWorld(maze if isinstance(maze, Maze) else read_maze(maze), stay)
         self.table = self.world.observations(observation)
         self.goal_state = self.world.goal_state if goal is None else self.world.check_cell(goal)
+        if render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
         self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Discrete(self.world.n_actions)
         self.observation_space = _space(observation, self.table)
@@ -213,6 +219,8 @@ class GridWorldEnv(gymnasium.Env):
 
     def step(self, action):
         """Move; into a wall is to stay."""
+        if not 0 <= action < self.world.n_actions:
+            raise ConfigError(f"action must be 0 … {self.world.n_actions - 1}, not {action!r}")
         self.state = int(self.world.next_state[self.state, int(action)])
         reward = 0.0 if self.goal_state is None else float(self.state == self.goal_state) - 1.0
         return self._observe(), reward, False, False, self._info()

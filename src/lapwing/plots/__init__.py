@@ -21,6 +21,7 @@ from lapwing.plots.representations import (
     draw_over_features,
     draw_scatter,
     draw_spectrum,
+    title_of,
 )
 from lapwing.plots.shaping import (
     ShapingPanel,
@@ -60,4 +61,5 @@ __all__ = [
     "policy_frames",
     "save_animation",
     "save_figure",
+    "title_of",
 ]

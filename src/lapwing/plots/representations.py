@@ -13,22 +13,27 @@ LEARNED, EXACT = "#1f77b4", "#d95f02"
 
 
 def draw_eigenfunctions(
-    world: GridWorld, functions: np.ndarray, eigenvalues: np.ndarray, *, most: int = 12
+    world: GridWorld, functions: np.ndarray, eigenvalues: np.ndarray, *, first: int = 1, most: int = 12
 ) -> Figure:
-    """The first eigenfunctions as heat maps over the maze, the constant left out."""
-    shown = min(most, functions.shape[1] - 1)
+    """Eigenfunctions as heat maps over the maze, from column `first` on: the constant is left out."""
+    shown = min(most, functions.shape[1] - first)
     columns = max(1, min(4, shown))
     rows = max(1, -(-shown // columns))
     figure = Figure(figsize=(2.4 * columns, 2.6 * rows), layout="constrained")
     axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for axis in axes:
         axis.set_axis_off()
-    for index in range(1, shown + 1):
+    for axis, index in zip(axes, range(first, first + shown), strict=False):
         values = functions[:, index]
         limit = np.abs(values).max() or 1.0
-        draw_map(axes[index - 1], world, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
-        axes[index - 1].set_title(f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}", fontsize=9)
+        draw_map(axis, world, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        axis.set_title(title_of(index, eigenvalues), fontsize=9)
     return figure
+
+
+def title_of(index: int, eigenvalues: np.ndarray) -> str:
+    """What the eigenfunction of a column is called, counted from 1."""
+    return f"$f_{{{index + 1}}}$   λ = {eigenvalues[index]:.4f}"
 
 
 def draw_spectrum(eigenvalues: np.ndarray, exact: np.ndarray | None, operator: str | None) -> Figure:
@@ -87,15 +92,15 @@ def draw_learning(metrics: list[dict[str, Any]]) -> Figure:
     return figure
 
 
-def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray) -> Figure:
-    """States in the plane of the second and third eigenfunctions, where there is no maze to draw on."""
+def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray, *, first: int = 1) -> Figure:
+    """States in the plane of columns `first` and the next, coloured by the one after: f₂, f₃ and f₄."""
     figure = Figure(figsize=(4.6, 4), layout="constrained")
     axis = figure.subplots()
-    colour = functions[:, min(3, functions.shape[1] - 1)]
-    points = axis.scatter(functions[:, 1], functions[:, min(2, functions.shape[1] - 1)], c=colour, s=6)
-    figure.colorbar(points, ax=axis, label=f"$f_{min(4, functions.shape[1])}$")
-    axis.set_xlabel(f"$f_2$   λ = {eigenvalues[1]:.4f}")
-    axis.set_ylabel(f"$f_3$   λ = {eigenvalues[min(2, len(eigenvalues) - 1)]:.4f}")
+    x, y, colour = (min(index, functions.shape[1] - 1) for index in range(first, first + 3))
+    points = axis.scatter(functions[:, x], functions[:, y], c=functions[:, colour], s=6)
+    figure.colorbar(points, ax=axis, label=title_of(colour, eigenvalues))
+    axis.set_xlabel(title_of(x, eigenvalues))
+    axis.set_ylabel(title_of(y, eigenvalues))
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -106,21 +111,23 @@ def draw_over_features(
     functions: np.ndarray,
     eigenvalues: np.ndarray,
     *,
+    first: int = 1,
     rows_and_columns: bool = False,
     most: int = 8,
 ) -> Figure:
-    """The first eigenfunctions over two features of the states, the constant left out.
+    """Eigenfunctions over two features of the states.
 
     Args:
         points: the two features, one row a state.
         names: of the features.
         functions: eigenfunctions at those states, as columns.
         eigenvalues: of the functions.
+        first: the first column that is drawn, so that the constant is left out.
         rows_and_columns: whether the features are a row, which counts downwards, and a column.
         most: how many are drawn.
     """
-    shown = range(1, min(most + 1, functions.shape[1]))
-    maps = {f"$f_{{{i + 1}}}$   λ = {eigenvalues[i]:.4f}": functions[:, i] for i in shown}
+    shown = range(first, min(first + most, functions.shape[1]))
+    maps = {title_of(index, eigenvalues): functions[:, index] for index in shown}
     return _scattered(points, names, maps, "RdBu_r", rows_and_columns=rows_and_columns)
 
 
