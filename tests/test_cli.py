@@ -178,6 +178,7 @@ def test_an_environment_without_a_truth_has_null_for_it(elsewhere):
     assert len(result["eigenvalues"]) == 3
     assert "no truth to compare with" in err
     assert {path.name for path in Path("run/figures").glob("*.png")} == {
+        "distances.png",
         "eigenfunctions.png",
         "embedding.png",
         "learning.png",

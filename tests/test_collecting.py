@@ -193,6 +193,54 @@ class TestCollect:
         with pytest.raises(ConfigError, match=r"observations have shape \(.*\), and the space says \(2,\)"):
             collect(env, 10)
 
+    @pytest.mark.parametrize("vector", [False, True])
+    @pytest.mark.parametrize("method", ["step", "reset"])
+    def test_an_environment_that_raises(self, vector, method):
+        def fail(*_, **__):
+            raise RuntimeError("out of fuel")
+
+        env = Counter(4, False)
+        setattr(env, method, fail)
+        with pytest.raises(
+            ConfigError, match=r"raised RuntimeError: out of fuel \(.*test_collecting.py"
+        ) as told:
+            collect(SyncVectorEnv([lambda: env]) if vector else env, 10)
+        assert isinstance(told.value.__cause__, RuntimeError)
+
+    @pytest.mark.parametrize("action", [9, -1, (0, None), "left", None])
+    @pytest.mark.parametrize("vector", [False, True])
+    def test_an_action_that_there_is_not(self, action, vector):
+        env = SyncVectorEnv([lambda: Counter(4, False)]) if vector else Counter(4, False)
+        with pytest.raises(ConfigError, match=r"the policy gives the action .*, which is none of "):
+            collect(env, 10, policy=lambda _: action)
+
+    def test_actions_of_another_precision_are_welcome(self):
+        env = gymnasium.make("Pendulum-v1")
+        collect(env, 10, policy=lambda _: np.array([0.5]))
+        collect(env, 10, policy=lambda _: [0.5])
+
+    def test_an_environment_without_a_space(self):
+        env = Counter(4, False)
+        env.action_space = None
+        with pytest.raises(ConfigError, match=r"the environment has no action_space; give a gymnasium.Env"):
+            collect(env, 10)
+
+    def test_a_part_that_the_space_promises_and_the_environment_lacks(self):
+        env = Counter(4, False)
+        env.observation_space = spaces.Dict({"pos": spaces.Box(-9, 9, (2,))})
+        env.reset = lambda **_: ({"position": np.zeros(2), "time": 0}, {})
+        with pytest.raises(ConfigError, match="has the parts position, time, and the space promises 'pos'"):
+            collect(env, 10, observation_key="pos")
+
+    def test_nan_stops_it_early(self):
+        env = Seen(spaces.Box(-np.inf, np.inf, (2,), np.float64), lambda count: np.array([count, 0.0]))
+        env.show = lambda count: np.array([0.0, np.nan if count == 13 else count])
+        steps, taken = env.step, []
+        env.step = lambda action: taken.append(action) or steps(action)
+        with pytest.raises(DatasetError, match="NaN or infinity at episode 2, step 3;"):
+            collect(env, 100_000)
+        assert len(taken) == 1_000
+
     @pytest.mark.parametrize("told", [np.zeros(2), (np.zeros(2),), [np.zeros(2), {}], None])
     def test_a_reset_of_the_old_interface(self, told):
         env = Counter(4, False)
@@ -227,7 +275,7 @@ class TestCollect:
                 ConfigError, match=f"transitions must be a whole number at least 1 .*, not {wrong}"
             ):
                 collect(Counter(4, False), wrong)
-        with pytest.raises(ConfigError, match="seed must be a whole number at least 0 .*, not -1"):
+        with pytest.raises(ConfigError, match=r"seed must be a whole number at least 0 .*, not -1"):
             collect(Counter(4, False), 10, seed=-1)
 
     @pytest.mark.parametrize(("dtype", "wrong"), [(np.uint8, 0.5), (np.uint8, 300), (np.int32, 1.5)])

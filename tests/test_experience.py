@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lapwing import mapped as mapped_files
-from lapwing.errors import DatasetError
+from lapwing.errors import DatasetError, LapwingWarning
 from lapwing.experience import Experience
 from lapwing.mapped import pieces
 
@@ -155,7 +155,12 @@ class TestRefused:
         with pytest.raises(DatasetError, match=f"table must hold numbers, not {name}"):
             Experience(np.zeros(3, int), [3], array)
 
-    @pytest.mark.parametrize("array", [np.zeros(3), np.zeros(3, bool), np.array(["a"] * 3), np.zeros((3, 0))])
+    @pytest.mark.parametrize("array", [np.array(["a"] * 3), np.zeros(3, "datetime64[s]"), np.zeros(3, bool)])
+    def test_words_and_dates_are_named_first(self, array):
+        with pytest.raises(DatasetError, match="observations must hold numbers, not"):
+            Experience(array, [3])
+
+    @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((3, 0))])
     def test_observations_without_features(self, array):
         with pytest.raises(DatasetError, match="have no features; give vectors"):
             Experience(array, [3])
@@ -321,8 +326,45 @@ class TestFromEnds:
             Experience.from_ends(np.array(3.0), [1])
 
     def test_flags_that_are_words(self):
-        with pytest.raises(DatasetError, match="ends must be true or false, not <U2; give one flag"):
+        with pytest.raises(DatasetError, match=r"ends must be true or false .*, not <U2; give one flag"):
             Experience.from_ends(np.zeros((2, 2)), ["no", "no"])
+
+    @pytest.mark.parametrize("wrong", [np.nan, 2, -1, 0.5])
+    def test_flags_that_are_neither(self, wrong):
+        with pytest.raises(DatasetError, match=rf"ends must be true or false .*, not {float(wrong)}"):
+            Experience.from_ends(np.zeros((3, 2)), [0.0, wrong, 1.0])
+
+
+class TestRounding:
+    """What float32 cannot tell apart."""
+
+    WALK = np.cumsum(np.random.default_rng(0).normal(size=(200, 2)), axis=0)
+
+    @pytest.mark.parametrize("offset", [5e6, -3e7])
+    def test_far_from_zero(self, offset):
+        with pytest.warns(
+            LapwingWarning, match="feature 1 of the observations lies between .* subtract its mean"
+        ):
+            Experience(self.WALK + np.array([0, offset]), [200])
+
+    def test_what_is_exact_or_near_enough(self):
+        """Whole numbers up to 2^24, constants, float32 itself, and what is not far from 0."""
+        whole = np.random.default_rng(0).integers(0, 50, (200, 2)) + 1.6e7
+        for array in (
+            self.WALK,
+            self.WALK + 1e3,
+            whole,
+            np.full((200, 2), 1e9 + 0.3),
+            (self.WALK + 5e6).astype("f4"),
+        ):
+            Experience(array, [200])
+
+
+def test_images_with_channels_first_are_turned():
+    images = np.random.default_rng(0).integers(0, 255, (5, 3, 8, 9), np.uint8)
+    np.testing.assert_array_equal(Experience(images, [5]).observations, np.moveaxis(images, 1, -1))
+    last = np.moveaxis(images, 1, -1)
+    np.testing.assert_array_equal(Experience(last, [5]).observations, last)
 
 
 @settings(max_examples=100)

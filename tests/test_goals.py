@@ -174,8 +174,8 @@ def refused(call, *args, **kwargs) -> str:
             3.5,
             "the goal holds what no observation of int64 does; give numbers such as the environment",
         ),
-        (INDEX, 2, "index -1 is outside 0 … 4"),
-        (INDEX, 8, "index 5 is outside 0 … 4"),
+        (INDEX, 2, "the goal 2 is outside 3 … 7"),
+        (INDEX, 8, "the goal 8 is outside 3 … 7"),
         (GRAY, np.full((6, 5), 256), "the goal holds what no observation of uint8 does"),
         (GRAY, np.full((6, 5), 0.5), "the goal holds what no observation of uint8 does"),
         (GRAY, np.zeros((6, 5, 1)), "float64 of shape (6, 5, 1), and observations have shape (6, 5)"),
@@ -231,7 +231,7 @@ def test_a_representation_of_something_else():
     wide = spaces.Box(-1, 1, (3,), np.float32)
     expected = (
         "this representation takes observations of shape (2,), and the environment gives (3,); learn φ from "
-        "this environment"
+        "this environment, or wrap it before what changes observations"
     )
     assert refused(meter, wide, rep, np.zeros(3)) == expected
     assert refused(check_fits, Forward(rep), view_of(wide)) == expected

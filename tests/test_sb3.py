@@ -206,9 +206,7 @@ def test_images_that_were_not_scaled_are_refused():
         ("position", spaces.Box(-1, 1, (3,))),
         ("position", spaces.Discrete(212)),
         ("position", spaces.MultiDiscrete([2, 2])),
-        ("position", spaces.Dict({"observation": spaces.Box(-1, 1, (2,))})),
         ("index", spaces.Discrete(211)),
-        ("index", spaces.Discrete(212, start=1)),
         ("index", spaces.Box(0, 1, (212,))),
         ("image", spaces.Box(0, 255, (3, 17, 16), np.uint8)),
         ("image", spaces.Box(0, 255, (17, 17), np.uint8)),
@@ -222,6 +220,13 @@ def test_a_space_that_does_not_fit_is_refused(kind, space):
     }
     with pytest.raises(ConfigError, match=f"takes {takes[kind]}, and the environment gives .*; learn one"):
         LaplacianExtractor(space, REPRESENTATIONS[kind])
+
+
+def test_what_stable_baselines_hands_over_in_another_form_is_refused():
+    with pytest.raises(ConfigError, match=r"takes no Dict observations; wrap the environment in lapwing.Lap"):
+        LaplacianExtractor(spaces.Dict({"seen": spaces.Box(-1, 1, (2,))}), REPRESENTATIONS["position"])
+    with pytest.raises(ConfigError, match=r"count from 0, and these are Discrete\(212, start=1\)"):
+        LaplacianExtractor(spaces.Discrete(212, start=1), REPRESENTATIONS["index"])
 
 
 def test_a_path_with_nothing_in_it_is_refused(tmp_path):

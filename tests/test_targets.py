@@ -1,9 +1,10 @@
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.experience import Experience
 from lapwing.mazes import parse_maze
 from lapwing.settings import LearnSettings
@@ -222,3 +223,16 @@ def test_a_setting_that_would_do_nothing_is_refused(data_file, source, setting):
     (name,) = setting
     with pytest.raises(ConfigError, match=f"{name}=.* goes with mazes.*leave it out"):
         open_target(data_file if source == "data" else source, LearnSettings(**setting))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_observations_that_are_all_the_same(offset):
+    """Or that are, once they are float32."""
+    walk = np.full((40, 2), 0.5) if offset == 0 else np.random.default_rng(0).normal(size=(40, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LapwingWarning)
+        episodes = Experience(walk + offset, [20, 20])
+    with pytest.raises(
+        DatasetError, match=r"all observations of .* are the same, as far as float32 can tell"
+    ):
+        open_target(episodes, LearnSettings())

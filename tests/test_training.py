@@ -605,7 +605,9 @@ class TestRefused:
     def test_data(self, tmp_path):
         Experience(np.zeros((5, 2), np.float32), [5]).save(tmp_path / "walk.npz")
         before = content(tmp_path)
-        with pytest.raises(ConfigError, match=r"an agent acts in OneRoom, .* or gym:ENV_ID, not in data"):
+        with pytest.raises(
+            ConfigError, match=r"an agent acts in OneRoom, .* or gym:ENV_ID, and this is data"
+        ):
             lapwing.train(tmp_path / "walk.npz", out=tmp_path / "run", **L2)
         assert content(tmp_path) == before
 

@@ -1,7 +1,9 @@
 """Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
 
 import itertools
+import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -13,8 +15,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import PRNGKeyArray
 
 from lapwing.envs.gridworld import GridWorld, Observation, random_walks
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, DatasetError, LapwingError
 from lapwing.experience import Experience
+from lapwing.observations import first_not_finite, not_finite, warn_of_rounding
 from lapwing.spaces import View, view_of
 from lapwing.validation import checked
 
@@ -93,13 +96,21 @@ def collect(
     """
     transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
     seed = checked("seed", seed, whole=True, least=0, below=2**32)
+    for name in ("observation_space", "action_space"):
+        if getattr(env, name, None) is None:
+            raise ConfigError(f"the environment has no {name}; give a gymnasium.Env with both spaces")
+    if policy is not None and not callable(policy):
+        raise ConfigError(f"policy must be a function of the observation, not {policy!r}")
     if isinstance(env, VectorEnv):
         view, stepped = view_of(env.single_observation_space, observation_key), _step_vector
     else:
         view, stepped = view_of(env.observation_space, observation_key), _step_single
-    # A number too large for float32 becomes infinite, and is refused as such.
-    with np.errstate(over="ignore", invalid="ignore"):
+    try:
         rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
+    except LapwingError:
+        raise
+    except Exception as error:
+        raise _raised(error) from error
     if on_progress:
         on_progress(transitions, transitions)
     return experience_of(view, rows, lengths)
@@ -107,6 +118,8 @@ def collect(
 
 def experience_of(view: View, picked: np.ndarray, lengths: np.ndarray) -> Experience:
     """Experience of what `view` picked, one raw observation a row."""
+    if picked.dtype == np.float64 and len(view.shape) == 1:
+        warn_of_rounding(picked)
     seen = view.seen(picked)
     table = None if view.n_states is None else np.arange(view.n_states, dtype=np.int32)
     return Experience(seen, lengths, table)
@@ -117,13 +130,15 @@ def _step_single(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All observations, episode after episode, and how many each episode has."""
     actions = random_actions(env.action_space, seed) if policy is None else None
-    rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _kept_dtype(view))
+    rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), view.raw_dtype)
     lengths: list[int] = []
     observation = _begun(env, seed)
     _put(rows, 0, view, observation)
-    filled, begin, key, shape = 1, 0, view.key, view.raw_shape
+    filled, begin, looked_at, key, shape = 1, 0, 0, view.key, view.raw_shape
     for step in range(1, transitions + 1):
         action = next(actions) if actions is not None else policy(observation)  # type: ignore[misc]
+        if step == 1:
+            _check_action(action, env.action_space)
         told = env.step(action)
         try:
             observation, _, terminated, truncated, _ = told
@@ -145,8 +160,11 @@ def _step_single(
                 observation = _begun(env)
                 _put(rows, filled, view, observation)
                 filled += 1
-        if on_progress and step % STEPS_BETWEEN_REPORTS == 0:
-            on_progress(step, transitions)
+        if step % STEPS_BETWEEN_REPORTS == 0:
+            _check_finite(rows[looked_at:filled], looked_at, lengths)
+            looked_at = filled
+            if on_progress:
+                on_progress(step, transitions)
     return rows[:filled], np.array(lengths)
 
 
@@ -164,6 +182,8 @@ def _step_vector(
     done, reported = 0, 0
     while done < transitions:
         action = next(actions) if actions is not None else policy(observations)  # type: ignore[misc]
+        if not done:
+            _check_action(action, env.action_space)
         observations, _, terminated, truncated, infos = env.step(action)
         rows, over = _copied(view, observations), np.logical_or(terminated, truncated)
         for i, (stream, row) in enumerate(zip(streams, rows, strict=True)):
@@ -186,7 +206,7 @@ def _step_vector(
             on_progress(min(done, transitions), transitions)
     episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
     _cut(episodes, done - transitions)
-    rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
+    rows = np.array(list(itertools.chain.from_iterable(episodes)), view.raw_dtype)
     return rows, np.array([len(episode) for episode in episodes])
 
 
@@ -217,6 +237,34 @@ def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:
     space.seed(int(rng.integers(2**31)))
     while True:
         yield space.sample()
+
+
+def _check_action(action: Any, space: gymnasium.Space) -> None:
+    """Refuse a policy whose first action is none of the space's."""
+    with suppress(TypeError, ValueError):
+        like = np.asarray(action, space.dtype) if isinstance(space, spaces.Box) else action
+        if space.contains(like):
+            return
+    raise ConfigError(f"the policy gives the action {action!r}, which is none of {space}; mend the policy")
+
+
+def _check_finite(rows: np.ndarray, begin: int, lengths: list[int]) -> None:
+    """Find NaN while there is still something to be saved by stopping."""
+    bad = first_not_finite(rows)
+    if bad is not None:
+        ends = np.cumsum(lengths)
+        episode = int(np.searchsorted(ends, begin + bad, side="right"))
+        first = int(ends[episode - 1]) if episode else 0
+        raise DatasetError(not_finite(episode, begin + bad - first))
+
+
+def _raised(error: Exception) -> ConfigError:
+    """What is said of an environment, or a policy, that fails; its own traceback comes with it."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return ConfigError(
+        f"the environment or the policy raised {type(error).__name__}: {error} "
+        f"({place.filename}, line {place.lineno}); mend it"
+    )
 
 
 def _begun(env: gymnasium.Env, seed: int | None = None) -> Any:
@@ -260,7 +308,7 @@ def _copied(view: View, observations: Any) -> np.ndarray:
     """A batch of raw observations; a copy, for an environment may write its next ones over them."""
     batch = np.array(view.pick(observations))
     view.check_shape(batch.shape[1:])
-    kept = batch.astype(_kept_dtype(view), copy=False)
+    kept = batch.astype(view.raw_dtype, copy=False)
     _check_kept(kept, batch)
     return kept
 
@@ -283,7 +331,3 @@ def _cut(episodes: list[list[Any]], surplus: int) -> None:
         surplus -= taken
         if len(episodes[-1]) < 2:
             episodes.pop()
-
-
-def _kept_dtype(view: View) -> Any:
-    return np.float32 if np.issubdtype(view.raw_dtype, np.floating) else view.raw_dtype

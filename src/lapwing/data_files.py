@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from lapwing._version import __version__
 from lapwing.archives import names_in, read_archive
 from lapwing.errors import CheckpointError, DatasetError, StorageError
-from lapwing.experience import Experience, checked_episode, lengths_of
+from lapwing.experience import Experience, check_flags, checked_episode, lengths_of
 from lapwing.storage import (
     make_folder,
     read_json,
@@ -83,7 +83,10 @@ def marked_lengths(arrays: dict[str, np.ndarray]) -> np.ndarray | None:
 
 def _marks(arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What marks the last observations of episodes."""
-    return [arrays[name].reshape(-1).astype(bool) for name in END_MARKS if name in arrays]
+    marks = {name: arrays[name].reshape(-1) for name in END_MARKS if name in arrays}
+    for name, mark in marks.items():
+        check_flags(name, mark)
+    return [mark.astype(bool) for mark in marks.values()]
 
 
 def _nothing_observed(names: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from lapwing.observations import (
     first_not_finite,
     not_finite,
     too_short,
+    warn_of_rounding,
 )
 from lapwing.storage import write_atomically
 
@@ -63,6 +64,8 @@ class Experience:
             raise DatasetError(f"lengths add up to {counts.sum()}, but there are {len(checked)} observations")
         self._set(checked, counts, checked_table)
         _check_finite(self, on_piece)
+        if isinstance(observations, np.ndarray) and observations.dtype == np.float64 and table is None:
+            warn_of_rounding(observations)
 
     def __repr__(self) -> str:
         counts = f"{self.n_episodes:,} episodes, {self.n_transitions:,} transitions"
@@ -96,6 +99,8 @@ class Experience:
                 f"episodes are one array of shape {episodes.shape}; give a list with an array for each, or "
                 "use Experience.from_ends"
             )
+        if not isinstance(episodes, Iterable):
+            raise DatasetError(f"episodes must be arrays, one an episode, not {episodes!r}")
         arrays = [as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
         if not arrays:
             raise DatasetError("there are no episodes; give at least one of two observations")
@@ -121,8 +126,7 @@ class Experience:
             [3, 2]
         """
         array, flags = as_array("observations", observations), as_array("ends", ends)
-        if flags.dtype.kind not in "biuf":
-            raise DatasetError(f"ends must be true or false, not {flags.dtype}; give one flag an observation")
+        check_flags("ends", flags)
         if array.ndim == 0 or flags.shape != array.shape[:1]:
             raise DatasetError(
                 f"ends have shape {flags.shape}, and observations {array.shape}; give one flag an observation"
@@ -291,6 +295,15 @@ def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
         if bad is not None:
             raise DatasetError(not_finite(number, begin + bad))
     return checked
+
+
+def check_flags(name: str, flags: np.ndarray) -> None:
+    """Refuse what does not say yes or no of each observation."""
+    if flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
+        found = flags.dtype if flags.dtype.kind not in "biuf" else flags[~np.isin(flags, (0, 1))].flat[0]
+        raise DatasetError(
+            f"{name} must be true or false (or 1 or 0), not {found}; give one flag an observation"
+        )
 
 
 def lengths_of(ends: np.ndarray) -> np.ndarray:

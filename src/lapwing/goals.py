@@ -214,6 +214,10 @@ class GoalMeter:
                 f"the goal holds what no observation of {cast.dtype} does; give numbers such as the "
                 "environment gives"
             )
+        if self.view.n_states is not None:
+            first, last = self.view.start, self.view.start + self.view.n_states - 1
+            if not ((first <= cast) & (cast <= last)).all():
+                raise ConfigError(f"the goal {raw} is outside {first} … {last}, the states that there are")
         seen = self.view.seen(cast[None] if raw.shape == shape else cast)
         seen = checked_batch(seen, self.view.shape, self.view.n_states)
         return seen[0] if raw.shape == shape else seen
@@ -247,7 +251,14 @@ def _scale(learned: Representation, form: RewardForm, filter: Filter) -> float:
 
 def opened(representation: Representation | str | Path) -> Representation:
     """A representation, or that in a file or a run folder."""
-    return representation if isinstance(representation, Representation) else load(representation)
+    if isinstance(representation, Representation):
+        return representation
+    if not isinstance(representation, str | Path):
+        raise ConfigError(
+            "representation must be what lapwing.learn returns, or a path, not "
+            f"{type(representation).__name__}"
+        )
+    return load(representation)
 
 
 def seen_key(space: gymnasium.Space, learned: Representation | None, key: str | None) -> str | None:
@@ -262,7 +273,7 @@ def check_fits(forward: Forward, view: View) -> None:
     if forward.shape != view.shape:
         raise ConfigError(
             f"this representation takes observations of shape {forward.shape}, and the environment "
-            f"gives {view.shape}; learn φ from this environment"
+            f"gives {view.shape}; learn φ from this environment, or wrap it before what changes observations"
         )
     if view.n_states is not None and forward.n_states != view.n_states:
         raise ConfigError(

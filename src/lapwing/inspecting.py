@@ -6,6 +6,7 @@ It looks at the arrays as they are, so that data which cannot be learned from ca
 import dataclasses
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from lapwing.archives import names_in, read_archive
 from lapwing.data_files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
-from lapwing.errors import ConfigError, LapwingError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.mapped import BYTES_AT_ONCE, pieces
 from lapwing.minari_data import open_minari
 from lapwing.resolving import resolve
@@ -58,30 +59,33 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
     """
     found = read_source(source)
     if isinstance(found, MinariSet):
-        arrays, observations, lengths = _in_minari(found, observation_key)
+        arrays, observations, lengths, seen = _in_minari(found, observation_key)
     elif isinstance(found, DataFile) and is_data_folder(found.path):
-        arrays, observations, lengths = _in_folder(found.path)
+        arrays, observations, lengths, seen = _in_folder(found.path)
     elif isinstance(found, DataFile):
-        arrays, observations, lengths = _in_archive(found.path)
+        arrays, observations, lengths, seen = _in_archive(found.path)
     else:
         raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
     facts = {} if observations is None else _facts(observations, lengths)
     problem, plan, remarks = _plan(source, observation_key)
-    marked = not isinstance(found, DataFile) or {"lengths", *END_MARKS} & arrays.keys()
-    if facts.get("episodes") == 1 and not marked:
-        remarks = ("nothing marks the end of an episode: all of it counts as one", *remarks)
-    return Inspection(str(source), arrays, facts, problem, plan, remarks)
+    return Inspection(str(source), arrays, facts, problem, plan, (*seen, *remarks))
 
 
-Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None]
+Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None, tuple[str, ...]]
+"""The kinds of arrays, the observations and the lengths as far as they can be told, and remarks."""
 
 
 def _in_archive(path: Path) -> Found:
     arrays = read_archive(path, ARCHIVED)
     kinds = {name: _kind(arrays[name]) if name in arrays else "not looked at" for name in names_in(path)}
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
+    remarks: tuple[str, ...] = ()
     if lengths is None:
-        lengths = marked_lengths(arrays)
+        with suppress(DatasetError):  # the plan will say what is wrong with the marks
+            lengths = marked_lengths(arrays)
+        marks = [arrays[name] for name in END_MARKS if name in arrays]
+        if marks and not any(mark.any() for mark in marks):
+            remarks = ("nothing marks the end of an episode: all of it counts as one",)
     if lengths is not None and (lengths.ndim != 1 or lengths.dtype.kind not in "iu"):
         lengths = None
     if observations is not None and observations.ndim == 0:
@@ -89,20 +93,20 @@ def _in_archive(path: Path) -> Found:
     if observations is not None and table is not None and table.ndim and len(table):
         ids = observations.ndim == 1 and observations.dtype.kind in "iu"
         observations = table[np.clip(observations, 0, len(table) - 1)] if ids else None
-    return kinds, observations, lengths
+    return kinds, observations, lengths, remarks
 
 
 def _in_folder(path: Path) -> Found:
     experience = load_experience(path)
     arrays = {"observations": _kind(experience.observations), "lengths": _kind(experience.lengths)}
-    return arrays, experience.observations, experience.lengths
+    return arrays, experience.observations, experience.lengths, ()
 
 
 def _in_minari(source: MinariSet, key: str | None) -> Found:
     data = open_minari(source.name)
     arrays = {"observation space": str(data.observation_space)}
     view, picked, lengths = data.read(key)
-    return arrays, view.seen(picked), lengths
+    return arrays, view.seen(picked), lengths, ()
 
 
 def _kind(array: np.ndarray) -> str:
@@ -127,7 +131,8 @@ def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, 
     bad, first, low, high = 0, None, [], []
     for begin, piece in pieces(observations):
         flat = piece.reshape(len(piece), -1).astype(np.float64)
-        finite = np.isfinite(flat)
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(flat.astype(np.float32))  # as it is learned from
         rows = np.flatnonzero(~finite.all(axis=1))
         bad += len(rows)
         if len(rows) and first is None:
@@ -152,6 +157,8 @@ def _distinct(observations: np.ndarray) -> float:
     if len(places) > most:
         places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
     rows = np.asarray(observations[places]).reshape(len(places), -1)
+    with np.errstate(over="ignore"):
+        rows = rows.astype(np.float32) if rows.dtype.kind == "f" else rows  # as it is learned from
     return len(np.unique(rows, axis=0)) / len(rows)
 
 

@@ -1,11 +1,14 @@
 """What must hold of observations before they are experience; a refusal names what, where, and the remedy."""
 
+import warnings
+
 import numpy as np
 
-from lapwing.errors import DatasetError
+from lapwing.errors import DatasetError, LapwingWarning
+from lapwing.spaces import MOST_STATES, channels_first
 
-MOST_IDS = 10_000_000
-"""Ids above this are taken for hashes or cell numbers, not for states counted from 0."""
+FEWEST_VALUES = 1_000
+"""A feature should have so many values in float32 from its least to its largest."""
 
 
 def as_array(name: str, values) -> np.ndarray:
@@ -44,6 +47,7 @@ def checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray | 
     array = as_array("observations", observations)
     if table is not None or (array.ndim == 1 and np.issubdtype(array.dtype, np.integer)):
         return _checked_ids(array, table)
+    _check_numbers("observations", array)
     if array.ndim < 2 or 0 in array.shape[1:]:
         raise DatasetError(
             f"observations of shape {array.shape} have no features; "
@@ -61,7 +65,7 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
     if len(ids) and ids.min() < 0:
         raise DatasetError(f"observations hold the id {ids.min()}; ids count from 0")
     largest = int(ids.max()) if len(ids) else -1
-    if table is None and largest > MOST_IDS:
+    if table is None and largest > MOST_STATES:  # a hash, or the number of a cell
         raise DatasetError(
             f"observations hold the id {largest}; number the states from 0 (numpy.unique gives the inverse)"
         )
@@ -78,15 +82,45 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _learnable(name: str, array: np.ndarray) -> np.ndarray:
-    """Images of whole numbers are bytes; other numbers become float32."""
+    """Images of whole numbers are bytes; other numbers become float32. Channels come last."""
+    _check_numbers(name, array)
+    if array.ndim == 4 and channels_first(array.shape[1:]):
+        array = np.moveaxis(array, 1, -1)
     if array.ndim == 4 and np.issubdtype(array.dtype, np.integer):
         if array.dtype != np.uint8 and array.size and not 0 <= array.min() <= array.max() <= 255:
             raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
         return array.astype(np.uint8, copy=False)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
     with np.errstate(over="ignore"):
         return array.astype(np.float32, copy=False)
+
+
+def _check_numbers(name: str, array: np.ndarray) -> None:
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
+
+
+def warn_of_rounding(given: np.ndarray) -> None:
+    """Warn of features so far from 0, for how little they change, that float32 merges their values.
+
+    Args:
+        given: observations in float64, one a row.
+    """
+    flat = given.reshape(len(given), -1)
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.spacing(np.maximum(np.abs(low), np.abs(high)).astype(np.float32))
+        coarse = (high > low) & (high - low < FEWEST_VALUES * step)
+        values = (high - low) / step
+    for feature in np.flatnonzero(coarse):
+        if np.array_equal(flat[:, feature], flat[:, feature].astype(np.float32)):
+            continue
+        warnings.warn(
+            f"feature {feature} of the observations lies between {low[feature]:.9g} and {high[feature]:.9g}, "
+            f"where float32 has {values[feature]:,.0f} values: what lies between them is lost; "
+            "subtract its mean",
+            LapwingWarning,
+            stacklevel=3,
+        )
 
 
 def first_not_finite(rows: np.ndarray) -> int | None:
@@ -99,4 +133,7 @@ def first_not_finite(rows: np.ndarray) -> int | None:
 
 def not_finite(episode: int, step: int) -> str:
     """What is said of an observation that holds NaN or infinity."""
-    return f"observations hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode"
+    return (
+        f"observations hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode "
+        "(float32 ends at 3.4e38)"
+    )

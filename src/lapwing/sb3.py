@@ -85,8 +85,18 @@ class LaplacianExtractor(BaseFeaturesExtractor):
 def _check_space(space: gymnasium.Space, representation: Representation) -> None:
     """Refuse a space whose observations φ does not take."""
     shape, n_states = representation.spec.shape, representation.spec.n_states
+    if isinstance(space, gymnasium.spaces.Dict):
+        raise ConfigError(
+            "this extractor takes no Dict observations; wrap the environment in "
+            "lapwing.LaplacianObservation, which takes an observation_key, and use MultiInputPolicy"
+        )
+    if isinstance(space, gymnasium.spaces.Discrete) and space.start != 0:
+        raise ConfigError(
+            f"Stable-Baselines3 takes states that count from 0, and these are {space}; wrap the environment "
+            "so that they do"
+        )
     if isinstance(space, gymnasium.spaces.Discrete):
-        fits = shape == () and space.n == n_states and space.start == 0
+        fits = shape == () and space.n == n_states
     else:
         turned = (*shape[-1:], *shape[:-1]) if len(shape) == 3 else shape
         fits = isinstance(space, gymnasium.spaces.Box) and shape != () and space.shape in (shape, turned)

@@ -47,7 +47,15 @@ class View:
 
     def pick(self, observations: Any) -> Any:
         """The part of an observation, or of a batch, that is looked at, as the space has it."""
-        return observations if self.key is None else observations[self.key]
+        if self.key is None:
+            return observations
+        try:
+            return observations[self.key]
+        except KeyError:
+            raise ConfigError(
+                f"an observation has the parts {', '.join(map(str, observations))}, and the space promises "
+                f"{self.key!r}; mend the environment, or its observation_space"
+            ) from None
 
     def one(self, observation: Any) -> Any:
         """One observation as φ sees it; an index is a NumPy number."""
@@ -65,7 +73,7 @@ class View:
         if shape != self.raw_shape:
             raise ConfigError(
                 f"observations have shape {shape}, and the space says {self.raw_shape}; "
-                "give what the environment gives"
+                "mend the environment, or its observation_space"
             )
 
     def seen(self, picked: np.ndarray) -> np.ndarray:
@@ -145,12 +153,22 @@ def _view_of_box(space: spaces.Box, key: str | None) -> View:
             "with gymnasium.wrappers.ReshapeObservation, or vectors with FlattenObservation"
         )
     if len(shape) == 3:
-        first = shape[0] in CHANNELS and shape[2] not in CHANNELS
+        first = channels_first(shape)
         seen = (*shape[1:], shape[0]) if first else shape
         return View("image", seen, shape, dtype, key, channels_first=first)
     if len(shape) == 2 and dtype == np.uint8:
         return View("image", (*shape, 1), shape, dtype, key)
     return View("vector", (_size(space),), shape, dtype, key)
+
+
+def channels_first(shape: tuple[int, ...]) -> bool:
+    """Whether an image of this shape is (channels, height, width).
+
+    Example:
+        >>> channels_first((3, 32, 32)), channels_first((32, 32, 3))
+        (True, False)
+    """
+    return shape[0] in CHANNELS and shape[2] not in CHANNELS
 
 
 def _as_float32(array: np.ndarray) -> np.ndarray:

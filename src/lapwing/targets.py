@@ -311,6 +311,11 @@ def _target_of_data(
     name: str, experience: Experience, settings: LearnSettings, file: Path | None = None
 ) -> Target:
     experience = experience.tabulated(DENSE_LIMIT)
+    if experience.n_states is not None and len(np.unique(experience.observations)) < 2:
+        raise DatasetError(
+            f"all observations of {name} are the same, as far as float32 can tell, so there is nothing to "
+            "learn; look at the data, and subtract the mean of features that are far from 0"
+        )
     return _with_held_out(Target(name, experience, None, experience.table, file), settings)
 
 
