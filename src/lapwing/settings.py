@@ -86,7 +86,7 @@ class LearnSettings(SavedSettings):
         float | None,
         chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
     ] = None
-    """The largest standard deviation of those directions."""
+    """The standard deviation of half of those directions; that of the others ranges from 1 to it."""
     standardise: Annotated[
         bool | None,
         chosen_by_lapwing("True; in the preset paper for images alone"),

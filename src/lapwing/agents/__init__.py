@@ -1,1 +1,1 @@
-"""Agents that learn from rewards: DQN over a finite maze, and over any Gymnasium environment."""
+"""Agents that learn from rewards: DQN over a maze or any Gymnasium environment, DDPG over arenas."""
