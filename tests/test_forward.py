@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from lapwing.encoders import EncoderSpec, encoder_skeleton
+from lapwing.encoders import EncoderSpec, encoder_skeleton, same_padding
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.forward import Forward, What, check_what, checked_dtype, folded, same_padding
+from lapwing.forward import Forward, What, check_what, checked_dtype, folded
 from lapwing.representation import Representation
 from tests.test_representation import OBSERVATIONS, REPRESENTATIONS
 

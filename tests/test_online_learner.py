@@ -246,7 +246,7 @@ def test_large_observations_are_laid_out_in_pieces(monkeypatch):
     """The same steps, whether all pairs are laid out at once or a few steps at a time."""
     whole, pieces = OnlineLearner(**TINY), OnlineLearner(**TINY)
     first = whole.update(some_walks())
-    monkeypatch.setattr("lapwing.online_learner.BYTES_AT_ONCE", 2 * 4 * 4)
+    monkeypatch.setattr("lapwing.online_learner.PAIR_BYTES", 2 * 4 * 4)
     second = pieces.update(some_walks())
     np.testing.assert_allclose(
         pieces.representation.phi(np.arange(8)), whole.representation.phi(np.arange(8)), rtol=1e-5

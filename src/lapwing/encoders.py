@@ -324,20 +324,25 @@ def _through(layers: Sequence[eqx.nn.Linear], values):
     return layers[-1](values)
 
 
+def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int, int]:
+    """How many outputs a convolution with SAME padding has along an axis, and the zeros before and after.
+
+    Example:
+        >>> same_padding(13, 4, 2)
+        (7, 1, 2)
+    """
+    outputs = -(-size // stride)
+    zeros = max((outputs - 1) * stride + kernel - size, 0)
+    return outputs, zeros // 2, zeros - zeros // 2
+
+
 def _patches(image: Float[Array, "h w c"], kernel: int, stride: int) -> Float[Array, "y x k"]:
     """Each output pixel's kernel x kernel neighbourhood in a row, with SAME padding."""
     height, width, _ = image.shape
-    rows, columns = -(-height // stride), -(-width // stride)
-    pad_rows = max((rows - 1) * stride + kernel - height, 0)
-    pad_columns = max((columns - 1) * stride + kernel - width, 0)
-    padded = jnp.pad(
-        image,
-        (
-            (pad_rows // 2, pad_rows - pad_rows // 2),
-            (pad_columns // 2, pad_columns - pad_columns // 2),
-            (0, 0),
-        ),
+    (rows, *above_below), (columns, *left_right) = (
+        same_padding(size, kernel, stride) for size in (height, width)
     )
+    padded = jnp.pad(image, (above_below, left_right, (0, 0)))
     slices = [
         padded[row : row + rows * stride : stride, column : column + columns * stride : stride][
             :rows, :columns

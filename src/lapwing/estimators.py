@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lapwing import objectives
 from lapwing.chain import dense
-from lapwing.encoders import Encoder
+from lapwing.encoders import Encoder, embed
 from lapwing.experience import Experience
 from lapwing.sampling import PairSampler, draw_pairs, pair_sampler, sample_pairs, sample_states
 from lapwing.settings import ResolvedSettings
@@ -135,7 +135,7 @@ class DiskLoss(eqx.Module):
     def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
         """The loss of the pairs of this step; they have been drawn, so `key` is not used."""
         seen = self.batches[step - self.begin]
-        phi = jax.vmap(lambda x: encoder.network(encoder.features(x)))(seen.reshape(-1, *seen.shape[2:]))
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, seen.reshape(-1, *seen.shape[2:]))
         loss = objectives.pairwise_loss if len(seen) == 2 else objectives.sampled_loss
         return loss(*jnp.split(phi, len(seen)), beta=self.settings.beta, delta=self.settings.delta)
 

@@ -13,6 +13,7 @@ from lapwing.chain import Chain
 from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.simulator import goal_observation
+from lapwing.objectives import distance_to_identity
 from lapwing.representation import Representation
 from lapwing.ritz import RANK_TOLERANCE
 from lapwing.targets import Target
@@ -117,9 +118,8 @@ def principal_angles(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
 
 
 def orthonormality_error(chain: Chain, functions: np.ndarray) -> float:
-    """‖E_ρ[f fᵀ] - I‖, root mean square over the functions."""
-    moment = functions.T @ (chain.rho[:, None] * functions)
-    return float(np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment)))
+    """How far the functions are from orthonormal in ⟨f, g⟩ = Σ f g ρ."""
+    return distance_to_identity(functions.T @ (chain.rho[:, None] * functions))
 
 
 def eigenvalue_error(eigenvalues: np.ndarray, exact: np.ndarray) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
-from lapwing.encoders import ConvNet, FourierMLP, Linear
+from lapwing.encoders import ConvNet, FourierMLP, Linear, same_padding
 from lapwing.errors import ConfigError, DatasetError, nearest
 from lapwing.representation import Representation, checked_batch, is_single
 
@@ -153,18 +153,6 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype:
     if chosen not in (np.float32, np.float64):
         raise ConfigError(f"dtype must be float32 or float64, not {chosen}")
     return chosen
-
-
-def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int, int]:
-    """How many outputs a convolution with SAME padding has along an axis, and the zeros before and after.
-
-    Example:
-        >>> same_padding(13, 4, 2)
-        (7, 1, 2)
-    """
-    outputs = -(-size // stride)
-    zeros = max((outputs - 1) * stride + kernel - size, 0)
-    return outputs, zeros // 2, zeros - zeros // 2
 
 
 def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, np.ndarray]:

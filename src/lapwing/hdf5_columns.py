@@ -18,12 +18,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from lapwing.archives import BOMB_BYTES, BOMB_RATIO, GIB
+from lapwing.archives import BOMB_BYTES, BOMB_RATIO, GIB, MOST_BYTES
 from lapwing.errors import ConfigError, DatasetError, LapwingError
 from lapwing.hdf5_heaps import rows_of_any_length
 
-MOST_BYTES = 8 * GIB
-"""What columns that are read together may unpack to."""
 _OWN_FILTERS = (1, 2, 3, 4, 5, 6, 32000)  # of HDF5 and of h5py; for any other HDF5 looks for a library
 
 

@@ -20,6 +20,7 @@ import optax
 from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.errors import NonFiniteError
 from lapwing.estimators import CHUNKS, DiskLoss, make_loss
+from lapwing.objectives import distance_to_identity
 from lapwing.settings import ResolvedSettings
 from lapwing.targets import Target
 from lapwing.timing import stopwatch
@@ -213,9 +214,7 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         if not np.isfinite(moment).all():
             return {"orthonormality_error": math.nan, "surviving_dimensions": 0}
         return {
-            "orthonormality_error": float(
-                np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment))
-            ),
+            "orthonormality_error": distance_to_identity(moment),
             "surviving_dimensions": int(np.sum(np.linalg.eigvalsh(moment) > 0.01)),
         }
 

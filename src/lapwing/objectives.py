@@ -85,6 +85,16 @@ def surviving_scale(eigenvalues: np.ndarray, beta: float, delta: float) -> np.nd
     return np.sqrt(np.maximum(0.0, delta - np.asarray(eigenvalues) / (2 * beta)))
 
 
+def distance_to_identity(second_moment: np.ndarray) -> float:
+    """‖E[f fᵀ] - I‖ / √d: how far functions are from orthonormal, root mean square.
+
+    Example:
+        >>> distance_to_identity(np.diag([1.0, 1.0, 1.0, 3.0]))
+        1.0
+    """
+    return float(np.linalg.norm(second_moment - np.eye(len(second_moment))) / np.sqrt(len(second_moment)))
+
+
 def _weighed(drawing: Float[Scalar, ""], penalty: Float[Scalar, ""], beta: float) -> Loss:
     loss = drawing + beta * penalty
     return loss, {"loss": loss, "graph_drawing": drawing, "penalty": penalty}

@@ -34,7 +34,7 @@ MOST_PAIRS = 20_000
 """So many pairs tell the eigenfunctions apart after each update."""
 SOME_STATES = 2_000
 """On so many states drift is measured."""
-BYTES_AT_ONCE = 1 << 27
+PAIR_BYTES = 1 << 27
 """So much of the pairs is laid out for the network at a time; images are large."""
 
 
@@ -230,7 +230,7 @@ class OnlineLearner:
         settings, state, sums = self._settings, model.state, dict[str, float]()
         rng = np.random.default_rng([settings.seed, self._updates])
         pairs = np.stack(draw_pairs(experience, lam, settings.steps * settings.batch, "discard", rng))
-        at_once = max(1, BYTES_AT_ONCE // experience.observe(pairs[0, : settings.batch]).nbytes)
+        at_once = max(1, PAIR_BYTES // experience.observe(pairs[0, : settings.batch]).nbytes)
         for begin in range(0, settings.steps, at_once):
             steps = min(at_once, settings.steps - begin)
             places = pairs[:, begin * settings.batch : (begin + steps) * settings.batch]

@@ -29,6 +29,7 @@ ABOUT_AUDIT = (
     "contrast: how clearly the best move stands out. best: the return of the policy that is optimal for the "
     "reward."
 )
+NO_GAP = 1e-9
 SOME_STATES = 4_000
 """So many states of data are drawn."""
 FILM_FRAMES = 60
@@ -60,6 +61,8 @@ def summary_table(outcome: Outcome) -> Table:
         table.add_column(column, style=style, justify="right" if column == "value" else "left")
     for name, label, note in _ROWS:
         if result.get(name) is not None:
+            if name == "gap_random" and result[name] < NO_GAP:
+                note = "all states are spanned: no basis has a gap, so it measures nothing"
             table.add_row(label, f"{result[name]:.4g}", note)
     _add_held_out(table, result.get("held_out"))
     truly = "true steps" if outcome.target.arena is None else "the way to the goal"

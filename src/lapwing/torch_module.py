@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.encoders import ConvNet
+from lapwing.encoders import ConvNet, same_padding
 from lapwing.errors import ConfigError
-from lapwing.forward import Weights, What, folded, same_padding
+from lapwing.forward import Weights, What, folded
 from lapwing.representation import Representation, is_single
 
 EXTRA_MISSING = (

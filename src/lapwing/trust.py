@@ -12,12 +12,13 @@ import numpy as np
 
 from lapwing.errors import DatasetError
 from lapwing.experience import Experience
+from lapwing.objectives import distance_to_identity
 from lapwing.representation import Representation, embed_batch
 from lapwing.ritz import Ritz, moments_of_experience, rayleigh_ritz
 
 MOST_PAIRS = 100_000
 """So many pairs of each part are looked at."""
-SAME_EIGENVALUE = 0.1
+NEARLY_SAME = 0.1
 """Eigenvalues that differ by less than this share are held to be one, and their functions one eigenspace."""
 NO_EIGENVALUE = 1e-7
 """Below this, eigenvalues are 0 but for rounding, as those of walks that never meet are."""
@@ -86,7 +87,7 @@ def agreements(one: Ritz, other: Ritz, second: np.ndarray, uncertain: np.ndarray
     slack = np.zeros(len(other.eigenvalues))
     if uncertain is not None:
         slack[: len(uncertain)] = uncertain[: len(slack)]
-    near = apart <= np.maximum(SAME_EIGENVALUE * larger, NO_EIGENVALUE) + slack
+    near = apart <= np.maximum(NEARLY_SAME * larger, NO_EIGENVALUE) + slack
     same = near | np.eye(*overlaps.shape, dtype=bool)
     cosines = np.sqrt(np.sum(np.where(same, overlaps / sizes, 0.0) ** 2, axis=0))
     return np.minimum(cosines, 1.0)
@@ -104,9 +105,7 @@ def _sizes(ritz: Ritz, second: np.ndarray) -> np.ndarray:
 
 
 def _orthonormality(ritz: Ritz, moments: Moments) -> float:
-    """‖E[f fᵀ] - I‖, root mean square over the functions."""
-    moment = ritz.coefficients.T @ moments[1] @ ritz.coefficients
-    return float(np.linalg.norm(moment - np.eye(len(moment))) / np.sqrt(len(moment)))
+    return distance_to_identity(ritz.coefficients.T @ moments[1] @ ritz.coefficients)
 
 
 def _as_many(parts: list[Ritz]) -> list[np.ndarray]:
