@@ -232,6 +232,12 @@ class TestCollect:
         with pytest.raises(ConfigError, match="has the parts position, time, and the space promises 'pos'"):
             collect(env, 10, observation_key="pos")
 
+    def test_what_float32_cannot_hold_is_infinite_without_a_warning(self):
+        space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+        env = Seen(space, lambda count: np.array([0.0, 1e300 if count == 13 else count]))
+        with pytest.raises(DatasetError, match="NaN or infinity at episode 2, step 3;"):
+            collect(env, 30)
+
     def test_nan_stops_it_early(self):
         env = Seen(spaces.Box(-np.inf, np.inf, (2,), np.float64), lambda count: np.array([count, 0.0]))
         env.show = lambda count: np.array([0.0, np.nan if count == 13 else count])

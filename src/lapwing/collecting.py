@@ -106,7 +106,8 @@ def collect(
     else:
         view, stepped = view_of(env.observation_space, observation_key), _step_single
     try:
-        rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
+        with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
+            rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     except LapwingError:
         raise
     except Exception as error:
