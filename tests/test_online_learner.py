@@ -284,7 +284,8 @@ def test_episodes_that_cannot_be_learned_from():
     learner = OnlineLearner(dim=2, steps=2, batch=4, hidden=(4,))
     bad = [np.zeros((3, 2)), np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])]
     assert said(DatasetError, learner.update, bad) == (
-        "observations hold NaN or infinity at episode 1, step 1; mend or drop that episode (float32 ends at 3.4e38)"
+        "observations hold NaN or infinity at episode 1, step 1; mend or drop that episode "
+        "(float32 ends at 3.4e38)"
     )
     assert "there are no episodes" in said(DatasetError, learner.update, [])
     assert "an episode needs at least 2" in said(DatasetError, learner.update, [np.zeros((1, 2))])
