@@ -7,6 +7,7 @@ import math
 import time
 import tracemalloc
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -483,6 +484,21 @@ class TestNames:
         assert arena.goal_cell == (1, 2)
         assert arena.size == 2 * arena.cell
 
+    def test_it_is_named_as_lapwing_learn_would_open_it(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("UMaze.txt").write_text("####\n#.G#\n####\n")
+        for name in ("PointUMaze", "AntHookMaze", "Point:TwoRoom", "Point:UMaze.txt", "Ant:./UMaze.txt"):
+            arena = open_arena(name)
+            assert arena.target == name
+            assert open_arena(arena.target) == arena
+        assert open_arena("Ant:HookMaze").target == "AntHookMaze"
+
+    @pytest.mark.parametrize("goal", [[1, 1], np.array([1, 1]), np.array([1, 1], np.uint8)], ids=repr)
+    def test_a_goal_as_a_list_or_an_array(self, goal):
+        arena = open_arena("PointUMaze", goal=goal)
+        assert arena == open_arena("PointUMaze", goal=(1, 1))
+        json.dumps(arena.description())
+
     def test_another_goal_and_another_width(self):
         arena = open_arena("PointUMaze", goal=(1, 1), cell=3.5, fast=True)
         assert arena.goal.tolist() == [-3.5, 3.5]
@@ -517,8 +533,10 @@ class TestRefusals:
             open_arena(name)
 
     def test_a_file_that_is_not_there(self, tmp_path):
-        with pytest.raises(ConfigError, match=r"no maze '.*nowhere\.txt'"):
+        with pytest.raises(ConfigError, match=r"no maze '.*nowhere\.txt': there is no such file"):
             open_arena(f"Point:{tmp_path}/nowhere.txt")
+        with pytest.raises(ConfigError, match=r"no maze '.*': it is a folder"):
+            open_arena(f"Point:{tmp_path}")
 
     @pytest.mark.parametrize(
         ("goal", "words"),
@@ -552,11 +570,12 @@ class TestRefusals:
                 r"cells of 1\.5 leave no room for the body Ant, which is 1\.5 wide .* 3 or",
             ),
             ("AntUMaze", -3.0, r"cells of -3 leave no room"),
-            ("AntUMaze", float("nan"), r"cells of nan"),
-            ("PointUMaze", float("inf"), r"cells of inf"),
+            ("AntUMaze", float("nan"), r"cell must be a number at most 1,000, not nan"),
+            ("PointUMaze", float("inf"), r"cell must be a number at most 1,000, not inf"),
+            ("PointUMaze", 1e200, r"cell must be a number at most 1,000, not 1e\+200"),
         ],
     )
-    def test_cells_too_narrow_for_the_body(self, name, cell, words):
+    def test_cells_too_narrow_for_the_body_or_too_wide(self, name, cell, words):
         with pytest.raises(ConfigError, match=words):
             open_arena(name, cell=cell)
 

@@ -5,6 +5,7 @@ may start, and how long the shortest way to the goal is. `envs.simulator` moves 
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +19,12 @@ from scipy.spatial import KDTree
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import ARENAS, Maze, arena_names, parse_maze, read_maze
+from lapwing.validation import checked
 
 EPISODE_LENGTH = 300
 BodyName = Literal["Point", "Ant"]
+Cell = Sequence[int] | np.ndarray
+"""(row, column)."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ BODIES: dict[str, Body] = {
 }
 NARROWEST = 2.5
 """How many radii of its body a corridor must be wide."""
+WIDEST = 1_000
+"""How wide a corridor may be at most: a Point takes minutes to cross it."""
 FINENESS = 12
 """Into how many parts a cell is divided to measure ways through it."""
 MARGIN = 2
@@ -86,6 +92,13 @@ class Arena:
     def name(self) -> str:
         """Body and maze."""
         return self.body.name + self.maze.name
+
+    @property
+    def target(self) -> str:
+        """What `lapwing learn` calls it: PointUMaze, or Point: and the file of its maze."""
+        if self.maze.file is None and self.maze.name in ARENAS:
+            return self.name
+        return f"{self.body.name}:{self.maze.file or self.maze.name}"
 
     def description(self) -> dict[str, Any]:
         """The arena as JSON can hold it; `parse_arena` reads it."""
@@ -267,7 +280,7 @@ def _shifted(shape: tuple[int, ...], step: tuple[int, int]) -> tuple[tuple, tupl
 
 
 def open_arena(
-    name: str, *, goal: tuple[int, int] | None = None, cell: float | None = None, fast: bool = False
+    name: str, *, goal: Cell | None = None, cell: float | None = None, fast: bool = False
 ) -> Arena:
     """An arena by its name, `PointUMaze` or `Ant:my_maze.txt`; one without room is refused."""
     for body in BODIES.values():
@@ -294,23 +307,24 @@ def make_arena(
     body: Body,
     maze: Maze,
     *,
-    goal: tuple[int, int] | None = None,
+    goal: Cell | None = None,
     cell: float | None = None,
     fast: bool = False,
 ) -> Arena:
     """A body in a maze; `goal` and `cell` default to the maze's own and the body's."""
     if goal is None and maze.goal is None:
         raise ConfigError(f"{maze.name} has no cell marked G; name one with --goal ROW,COLUMN")
-    target = goal or maze.goal
+    target = maze.goal if goal is None else goal
     assert target is not None
     GridWorld(maze).check_cell(target)
-    width = body.cell if cell is None else cell
-    if not NARROWEST * body.radius <= width < np.inf:
+    row, column = map(int, target)
+    width = body.cell if cell is None else checked("cell", cell, most=WIDEST)
+    if width < NARROWEST * body.radius:
         raise ConfigError(
             f"cells of {width:g} leave no room for the body {body.name}, which is {2 * body.radius:g} wide "
             f"and needs {NARROWEST * body.radius:g} to move; make --cell larger, {body.cell:g} or so"
         )
-    arena = Arena(body, maze, float(width), target, fast)
+    arena = Arena(body, maze, width, (row, column), fast)
     centres = arena.centre(np.argwhere(maze.floor).astype(float))
     if np.all(np.linalg.norm(centres - arena.goal, axis=1) <= arena.goal_radius):
         raise ConfigError(
