@@ -4,7 +4,10 @@ import heapq
 import itertools
 import json
 import math
+import time
+import tracemalloc
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +35,12 @@ def arena_from(lines: list[str], body: str = "Point", goal: tuple[int, int] | No
     """An arena of any lines: a first one is put above them that has two cells of floor."""
     maze = parse_maze("\n".join([".." + "#" * (len(lines[0]) - 2), *lines]), name="random")
     return make_arena(BODIES[body], maze, goal=goal or floor_cells(maze)[0])
+
+
+def hall(width: int) -> Arena:
+    """A square of floor without a wall in it."""
+    lines = ["." * width] * (width - 1) + ["." * (width - 1) + "G"]
+    return make_arena(BODIES["Point"], parse_maze("\n".join(lines), name="hall"))
 
 
 def floor_cells(maze: Maze) -> list[tuple[int, int]]:
@@ -195,6 +204,27 @@ class TestRoom:
         grid = anywhere(arena, 60).reshape(5, 12, 2)
         np.testing.assert_array_equal(arena.has_room(grid).ravel(), arena.has_room(grid.reshape(-1, 2)))
         assert arena.clearance(grid).shape == (5, 12)
+
+    def test_clearance_in_a_hall_is_that_of_walls_far_away(self):
+        arena = hall(9)
+        points = anywhere(arena, 2_000, seed=2)
+        expected = away_from_walls(arena, points)
+        assert expected.max() > 3 * arena.cell
+        np.testing.assert_allclose(arena.clearance(points), expected, atol=1e-12)
+        assert arena.clearance(np.zeros(2)) == pytest.approx(4.5 * arena.cell)
+
+    def test_a_large_maze_asks_for_little_memory(self):
+        """Each of 100,000 points with each of 240 walls would take 400 MB at once."""
+        arena = hall(120)
+        points = arena.centre(np.random.default_rng(0).uniform(0, 119, (100_000, 2)))
+        arena.walls.sum()
+        tracemalloc.start()
+        for measure in (arena.has_room, arena.clearance):
+            measure(points)
+            tracemalloc.reset_peak()
+            measure(points)
+            assert tracemalloc.get_traced_memory()[1] < 100e6
+        tracemalloc.stop()
 
     @pytest.mark.parametrize("body", ["Point", "Ant"])
     def test_the_middle_of_every_floor_cell_has_room(self, body):
@@ -405,6 +435,20 @@ class TestWays:
         found = arena.path_lengths(arena.centre(np.array([[1.0, 1.0]])))[0]
         assert found == pytest.approx(round_the_corner(arena), rel=0.1)
 
+    def test_in_a_large_maze_it_takes_seconds(self):
+        """40 x 40 cells, one way to and fro through all of them: 20 rows of 38 cells and 19 ways down."""
+        rows = ["#" * 40]
+        for row in range(1, 40):
+            gap = "#" * 37 + "." if row % 4 == 2 else "." + "#" * 37
+            rows.append(f"#{'.' * 38 if row % 2 else gap}#")
+        rows[1] = rows[1].replace(".", "G", 1)
+        arena = make_arena(BODIES["Point"], parse_maze("\n".join(rows), name="snake"))
+        began = time.process_time()
+        last = arena.path_lengths(arena.centre(np.array([[39.0, 38.0], [39.0, 1.0]])))
+        assert time.process_time() - began < 20
+        straight = arena.cell * (20 * 37 + 19 * 2)
+        assert last.max() == pytest.approx(straight, rel=0.06)
+
     @pytest.mark.parametrize("name", NAMES)
     def test_points_are_all_over_the_arena_and_have_room(self, name):
         arena = open_arena(name)
@@ -440,6 +484,21 @@ class TestNames:
         assert arena.goal_cell == (1, 2)
         assert arena.size == 2 * arena.cell
 
+    def test_it_is_named_as_lapwing_learn_would_open_it(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("UMaze.txt").write_text("####\n#.G#\n####\n")
+        for name in ("PointUMaze", "AntHookMaze", "Point:TwoRoom", "Point:UMaze.txt", "Ant:./UMaze.txt"):
+            arena = open_arena(name)
+            assert arena.target == name
+            assert open_arena(arena.target) == arena
+        assert open_arena("Ant:HookMaze").target == "AntHookMaze"
+
+    @pytest.mark.parametrize("goal", [[1, 1], np.array([1, 1]), np.array([1, 1], np.uint8)], ids=repr)
+    def test_a_goal_as_a_list_or_an_array(self, goal):
+        arena = open_arena("PointUMaze", goal=goal)
+        assert arena == open_arena("PointUMaze", goal=(1, 1))
+        json.dumps(arena.description())
+
     def test_another_goal_and_another_width(self):
         arena = open_arena("PointUMaze", goal=(1, 1), cell=3.5, fast=True)
         assert arena.goal.tolist() == [-3.5, 3.5]
@@ -474,8 +533,10 @@ class TestRefusals:
             open_arena(name)
 
     def test_a_file_that_is_not_there(self, tmp_path):
-        with pytest.raises(ConfigError, match=r"no maze '.*nowhere\.txt'"):
+        with pytest.raises(ConfigError, match=r"no maze '.*nowhere\.txt': there is no such file"):
             open_arena(f"Point:{tmp_path}/nowhere.txt")
+        with pytest.raises(ConfigError, match=r"no maze '.*': it is a folder"):
+            open_arena(f"Point:{tmp_path}")
 
     @pytest.mark.parametrize(
         ("goal", "words"),
@@ -509,11 +570,12 @@ class TestRefusals:
                 r"cells of 1\.5 leave no room for the body Ant, which is 1\.5 wide .* 3 or",
             ),
             ("AntUMaze", -3.0, r"cells of -3 leave no room"),
-            ("AntUMaze", float("nan"), r"cells of nan"),
-            ("PointUMaze", float("inf"), r"cells of inf"),
+            ("AntUMaze", float("nan"), r"cell must be a number at most 1,000, not nan"),
+            ("PointUMaze", float("inf"), r"cell must be a number at most 1,000, not inf"),
+            ("PointUMaze", 1e200, r"cell must be a number at most 1,000, not 1e\+200"),
         ],
     )
-    def test_cells_too_narrow_for_the_body(self, name, cell, words):
+    def test_cells_too_narrow_for_the_body_or_too_wide(self, name, cell, words):
         with pytest.raises(ConfigError, match=words):
             open_arena(name, cell=cell)
 

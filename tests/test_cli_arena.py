@@ -203,11 +203,15 @@ def test_settings_are_the_preset_s_but_for_what_is_given():
             "train PointUMaze --steps 100",
             "steps must be a multiple of envs, which is 16, not 100; all bodies take a step at once",
         ),
-        ("train PointUMaze --envs 7", "random_steps must be a multiple of envs, which is 7, not 10000"),
         (
-            "train PointUMaze --envs 32 --random-steps 3200 --steps 3200",
+            "train PointUMaze --envs 7 --random-steps 10000",
+            "random_steps must be a multiple of envs, which is 7, not 10000",
+        ),
+        (
+            "train PointUMaze --envs 32 --evaluate-every 2000",
             "evaluate_every must be a multiple of envs, which is 32, not 2000",
         ),
+        ("train PointUMaze --cell 1e200", "cell must be a number at most 1,000, not 1e+200"),
         ("train PointUMaze --resume", "resume needs --out, the folder of the run to go on with"),
         (
             "train PointUMaze --out run --resume --overwrite",

@@ -362,6 +362,49 @@ class TestGoingOn:
         with pytest.raises(ConfigError, match="was begun with steps = 20, not 21"):
             train(out, SHAPED, resume=True)
 
+    @pytest.mark.parametrize(
+        ("file", "left", "message", "remedy"),
+        [
+            ("experience.npz", b"PK", "is damaged or not an", "delete that file, and --resume collects it"),
+            ("result.json", b"{", "is damaged: it is not JSON", "delete the folder"),
+            ("config.json", b"", "is damaged: it is not JSON", "delete the folder"),
+            ("config.json", b"{}", "was written by lapwing unknown", "delete the folder"),
+            ("config.json", None, "has lost its config.json", "delete the folder"),
+            (
+                "representation.safetensors",
+                b"\0" * 99,
+                "is damaged or not a lapwing file",
+                "delete the folder",
+            ),
+            ("representation.safetensors", None, "has lost representation.safetensors", "delete the folder"),
+        ],
+        ids=str,
+    )
+    def test_a_damaged_run_of_phi_is_told_with_what_to_delete(
+        self, shaped, tmp_path, handed_over, file, left, message, remedy
+    ):
+        out = Path(shutil.copytree(shaped.out, tmp_path / "run"))
+        (out / "result.json").unlink()
+        inner = out / "representation"
+        (inner / file).unlink()
+        if left is not None:
+            (inner / file).write_bytes(left)
+        with pytest.raises(lapwing.errors.LapwingError) as caught:
+            train(out, SHAPED, resume=True)
+        told = str(caught.value)
+        assert message in told
+        assert remedy in told
+        assert str(inner) in told
+        if "folder" in remedy:
+            assert f"delete the folder {inner}, and --resume learns φ again" in told
+            shutil.rmtree(inner)
+        else:
+            (inner / file).unlink()
+        with pytest.raises(Interrupted):
+            train(out, SHAPED, resume=True)
+        assert lapwing.load(inner).sha256() == shaped.outcome.representation.sha256()
+        assert handed_over, "and the agent goes on"
+
     def test_a_finished_run_is_refused_without_a_word(self, plain):
         before = content(plain.out)
         with pytest.raises(ConfigError, match="holds a finished run; choose another --out"):
@@ -383,6 +426,27 @@ class TestReopened:
         else:
             assert found.representation.sha256() == outcome.representation.sha256()
             np.testing.assert_array_equal(found.goal_map(), outcome.goal_map())
+
+    def test_the_policy_is_measured_and_not_looked_up(self, plain, tmp_path):
+        out = Path(shutil.copytree(plain.out, tmp_path / "run"))
+        result = json.loads((out / "result.json").read_text())
+        wrong = result | {"success": 0.123, "final_distance": -1.0}
+        (out / "result.json").write_text(json.dumps(wrong))
+        assert reopen_control(out).result == result
+
+    @pytest.mark.parametrize("lost", [["successes"], ["settings", "evaluated_at"], None], ids=str)
+    def test_a_result_that_lacks_something_is_told(self, plain, tmp_path, lost):
+        out = Path(shutil.copytree(plain.out, tmp_path / "run"))
+        result = json.loads((out / "result.json").read_text())
+        kept = {name: value for name, value in result.items() if name not in lost} if lost else []
+        (out / "result.json").write_text(json.dumps(kept))
+        words = lost[-1] if lost else "target, reward"
+        with pytest.raises(
+            CheckpointError, match=rf"result\.json is damaged: it lacks .*{words}.*; delete it"
+        ):
+            reopen_control(out)
+        (out / "result.json").unlink()
+        assert without_times(train(out, PLAIN, resume=True).result) == without_times(plain.outcome.result)
 
     def test_an_agent_is_no_representations_run(self, shaped):
         with pytest.raises(ConfigError, match=r"run holds an agent; its φ, if it has one, is in"):
@@ -508,6 +572,14 @@ class TestAgent:
         with pytest.raises(ConfigError, match=r"observations have shape .*; this agent takes \(6,\)"):
             plain.outcome.agent.act(wrong)
 
+    def test_what_the_environment_gives_will_do(self, plain):
+        agent, many = plain.outcome.agent, some_observations()
+        given = {"observation": many, "achieved_goal": many[:, :2], "desired_goal": many[:, :2]}
+        np.testing.assert_array_equal(agent.act(given), agent.act(many))
+        np.testing.assert_array_equal(agent.act({"observation": many[0]}), agent.act(many[0]))
+        with pytest.raises(ConfigError, match="parts achieved_goal; observation is missing"):
+            agent.act({"achieved_goal": many[0]})
+
     def test_what_is_no_number_is_refused(self, plain):
         seen = some_observations(3)
         seen[1, 4] = np.nan
@@ -596,6 +668,16 @@ class TestDefaults:
         assert (settings.noise_settle, settings.noise_spread) == (0.15, 0.2)
         assert (settings.envs, settings.random_steps, settings.preset) == (16, 10_000, preset)
         assert simulator.arena == open_arena(name, fast=expected[-1])
+
+    @pytest.mark.parametrize(
+        ("envs", "expected"),
+        [(16, (10_000, 60_000, 2_000)), (32, (10_016, 60_000, 2_016)), (7, (10_003, 60_004, 2_002))],
+    )
+    def test_steps_that_lapwing_chooses_are_whole_rounds(self, handed_over, envs, expected):
+        with pytest.raises(Interrupted):
+            lapwing.train("PointUMaze", reward="sparse", envs=envs)
+        _, settings, _ = handed_over[0]
+        assert (settings.random_steps, settings.steps, settings.evaluate_every) == expected
 
     def test_what_is_said_goes_first(self, handed_over, phi):
         said = {"steps": 12, "evaluate_every": 8, "critic_rate": 0.5, "filter": "heat"}
@@ -704,6 +786,7 @@ class TestRefused:
             ({"goal": "2,1"}, r"goal \(2,1\) is a wall of UMaze"),
             ({"goal": "9,1"}, r"goal \(9,1\) lies outside UMaze"),
             ({"goal": "there"}, "goal must be ROW,COLUMN such as 10,3, not 'there'"),
+            ({"cell": 1e200}, r"cell must be a number at most 1,000, not 1e\+200"),
             ({"cell": 0.5}, "cells of 0.5 leave no room for the body Point.*make --cell larger"),
             ({"reward": "sparse", "filter": "soft"}, "reward 'sparse' uses no φ; leave --filter out"),
             ({"reward": "sparse", "online": True}, "reward 'sparse' uses no φ; leave --online out"),
@@ -740,7 +823,7 @@ class TestRefused:
         [
             ({"body": "Ant"}, "another body: Ant, not Point; learn one with lapwing learn PointUMaze"),
             ({"name": "HookMaze", "text": read_maze("HookMaze").text}, "another maze: HookMaze, not UMaze"),
-            ({"cell": 3.0}, r"another cell: 3\.0, not 2\.0"),
+            ({"cell": 3.0}, r"another cell: 3\.0, not 2\.0; learn one with lapwing learn PointUMaze"),
         ],
         ids=str,
     )
@@ -748,6 +831,20 @@ class TestRefused:
         with pytest.raises(ConfigError, match=f"the representation was learned with {message}"):
             train(tmp_path / "run", SHAPED, representation=elsewhere(phi, **changed))
         assert list(tmp_path.iterdir()) == []
+
+    def test_phi_of_another_maze_than_that_of_a_file(self, phi, tmp_path, monkeypatch):
+        """The command names the file as it was named here."""
+        monkeypatch.chdir(tmp_path)
+        Path("mine.txt").write_text("#####\n#.G.#\n#####\n")
+        words = r"another maze: UMaze, not mine; learn one with lapwing learn Point:\./mine\.txt$"
+        with pytest.raises(ConfigError, match=words):
+            lapwing.train("Point:./mine.txt", representation=phi, **TINY, **SHAPED)
+
+    def test_phi_for_cells_of_another_width(self, phi):
+        """Which `lapwing learn` has no setting for."""
+        words = r"another cell: 2\.0, not 1\.5; leave --representation out, and φ is learned in this arena"
+        with pytest.raises(ConfigError, match=words):
+            train(None, SHAPED | {"cell": 1.5}, representation=phi)
 
     @pytest.mark.parametrize("changed", [{"goal": [1, 1]}, {"fast": False}], ids=str)
     def test_phi_for_another_goal_or_of_the_other_integrator_is_welcome(self, phi, handed_over, changed):

@@ -1,5 +1,6 @@
 """Arenas as Gymnasium environments, against the simulator of many bodies and the text of the maze."""
 
+import copy
 import itertools
 import json
 import subprocess
@@ -33,6 +34,24 @@ def make(env_id: str, **kwargs) -> gymnasium.Env:
     if env_id in ("lapwing/PointMaze-v0", "lapwing/AntMaze-v0"):
         kwargs.setdefault("maze", ROOM)
     return gymnasium.make(env_id, **kwargs)
+
+
+WRONG_VALUES = """
+import gymnasium, lapwing
+
+def told(make):
+    try:
+        make()
+    except lapwing.errors.ConfigError as error:
+        print(error)
+
+for kwargs in ({"goal": (1.5, 1)}, {"goal": "1,1"}, {"goal": 3}, {"cell": "2"}):
+    told(lambda: gymnasium.make("lapwing/PointUMaze-v0", **kwargs))
+told(lambda: gymnasium.make("lapwing/PointMaze-v0"))
+env = gymnasium.make("lapwing/PointUMaze-v0").unwrapped
+told(lambda: env.reset(options={"position": "x"}))
+told(lambda: env.step("x"))
+"""
 
 
 class TestContract:
@@ -207,6 +226,34 @@ class TestSteps:
         _, reward, terminated, truncated, info = env.step(0 * env.action_space.sample())
         assert (reward, terminated, truncated, info["success"]) == (0, False, False, True)
 
+    @pytest.mark.parametrize("env_id", ["lapwing/PointUMaze-v0", "lapwing/AntUMaze-v0"])
+    def test_what_is_no_number_is_refused_and_changes_nothing(self, env_id):
+        envs = [make(env_id).unwrapped for _ in range(2)]
+        for env in envs:
+            env.reset(seed=0)
+        push = np.ones(envs[0].action_space.shape, np.float32)
+        for wrong, words in ((push * np.nan, "NaN is none"), (push[:1], r"actions must have shape \(")):
+            with pytest.raises(ConfigError, match=words):
+                envs[0].step(wrong)
+        np.testing.assert_array_equal(*(env.step(push)[0]["observation"] for env in envs))
+
+    @pytest.mark.parametrize("env_id", ["lapwing/PointUMaze-v0", "lapwing/AntUMaze-v0"])
+    def test_a_copy_goes_its_own_way(self, env_id):
+        env = make(env_id, render_mode="rgb_array").unwrapped
+        env.reset(seed=0)
+        env.render()
+        twin = copy.deepcopy(env)
+        push = np.ones(env.action_space.shape, np.float32)
+        for _ in range(3):
+            expected = env.step(push)[0]["observation"]
+        picture = env.render()
+        assert (twin.render() != picture).any()
+        for _ in range(3):
+            found = twin.step(push)[0]["observation"]
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(twin.render(), picture)
+        np.testing.assert_array_equal(twin.reset()[0]["observation"], env.reset()[0]["observation"])
+
 
 class TestReset:
     @pytest.mark.parametrize("env_id", BUILT_IN)
@@ -276,6 +323,21 @@ class TestMaking:
     def test_what_cannot_be_made(self, kwargs, words):
         with pytest.raises(ConfigError, match=words):
             ControlEnv(**kwargs)
+
+    def test_wrong_values_are_told_in_a_sentence(self):
+        """In a process without the type checks that only the tests have."""
+        printed = subprocess.run(
+            [sys.executable, "-c", WRONG_VALUES], capture_output=True, text=True, check=True
+        )
+        assert printed.stdout.splitlines() == [
+            "goal must be a cell (row, column), not (1.5, 1)",
+            "goal must be a cell (row, column), not '1,1'",
+            "goal must be a cell (row, column), not 3",
+            "cell must be a number at most 1,000, not '2'",
+            "name a maze: maze='UMaze', the path of a text file, or a Maze",
+            "position must be two numbers (x, y), not 'x'",
+            "actions must be numbers, not 'x'",
+        ]
 
     def test_without_mujoco_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "mujoco", None)

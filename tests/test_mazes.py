@@ -1,6 +1,7 @@
 """Text mazes: what is read, what is refused, what is walled off."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,8 +161,27 @@ class TestRefused:
             read_maze(FOUR_ROOM * 2)
 
     def test_a_folder_is_not_a_maze(self, tmp_path):
-        with pytest.raises(MazeError, match="no maze"):
+        with pytest.raises(MazeError, match=r"no maze '.*': it is a folder; name a text file in it"):
             read_maze(tmp_path)
+
+    @pytest.mark.parametrize("name", ["gone.txt", "mazes/gone", Path("gone.txt")])
+    def test_a_file_that_is_missing(self, name):
+        with pytest.raises(MazeError, match=f"no maze '{name}': there is no such file; check the path"):
+            read_maze(name)
+
+    def test_a_mark_of_the_encoding_at_the_beginning(self, tmp_path):
+        """As some editors write it."""
+        path = tmp_path / "mine.txt"
+        path.write_text("#.G#\n", encoding="utf-8-sig")
+        assert read_maze(path).lines == ("#.G#",)
+
+    def test_the_file_is_known_and_does_not_matter(self, tmp_path):
+        path = tmp_path / "mine.txt"
+        path.write_text("#.G#\n")
+        maze = read_maze(str(path))
+        assert maze.file == str(path)
+        assert maze == parse_maze("#.G#\n", name="mine")
+        assert read_maze("FourRoom").file is None
 
     def test_a_binary_file(self, tmp_path):
         path = tmp_path / "picture.png"

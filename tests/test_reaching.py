@@ -74,7 +74,7 @@ def test_the_preset_paper_has_the_papers_settings():
             agent = settings_of(run)
             assert (agent.hidden, agent.batch, agent.gamma) == ((400, 300), 100, 0.995)
             assert (agent.actor_rate, agent.target_rate, agent.fast) == (1e-4, 1e-3, False)
-            assert agent.random_steps == 10_000
+            assert (agent.random_steps, run.settings["more"]["random_steps"]) == (None, 10_000)
             if reward in ("mix", "fullmix"):
                 lam = 0.999 if panel is ANT else 0.99
                 assert (run.n, run.d, run.beta, run.lam) == (576_000, 20, 2.0, lam)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from lapwing.agents import rounds as rounds_module
 from lapwing.agents.control_settings import ResolvedControl
-from lapwing.agents.rounds import Rounds
+from lapwing.agents.rounds import Rounds, empty_replay
+from lapwing.errors import ConfigError
 
 
 def rounds_of(envs: int, random: int, agents: int, every: int = 1) -> Rounds:
@@ -96,3 +97,19 @@ class TestEpisodes:
         assert np.mean(lengths == 300) > 0.8
         assert lengths[:15].tolist() == [300] * 14 + [175], "the first body has whole episodes, and a cut one"
         assert lengths[15] == 300 - 18
+
+
+def test_the_replay_has_room_for_every_step_of_every_body():
+    replay = empty_replay(rounds_of(4, 10, 20), n_observations=6, n_actions=2)
+    assert [array.shape for array in replay] == [(30, 4, 6), (30, 4, 2), (30, 4), (30, 4, 6)]
+    assert {array.dtype for array in replay} == {np.dtype(np.float32)}
+
+
+def test_a_replay_for_which_there_is_no_memory(monkeypatch):
+    def none_left(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "zeros", none_left)
+    words = r"a replay of 536,870,912 steps takes 30\.0 GiB of memory, more than there is; lower --steps"
+    with pytest.raises(ConfigError, match=words):
+        empty_replay(rounds_of(2**4, 2**24, 2**24), n_observations=6, n_actions=2)

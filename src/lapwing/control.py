@@ -17,7 +17,7 @@ from lapwing._version import __version__
 from lapwing.agents.agent import ControlAgent, load_agent
 from lapwing.agents.attempts import Attempts, attempt
 from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
-from lapwing.agents.control_settings import ControlSettings, ResolvedControl
+from lapwing.agents.control_settings import RANDOM_STEPS, ControlSettings, ResolvedControl
 from lapwing.agents.in_folder import learned_in, trained_in
 from lapwing.encoders import EncoderSpec, fit_encoder
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
@@ -42,6 +42,11 @@ GATE_STATES = 1_000
 """From so many states the way to the goal is measured."""
 REACHES = 0.9
 """The success rate that counts as learned."""
+MEASURES = (
+    *("target", "reward", "success", "final_distance", "steps_to_success", "evaluated_at", "successes"),
+    *("final_distances", "train_seconds", "settings"),
+)
+"""What the result of every run says."""
 QUICK_PHI: dict[str, Any] = {"transitions": 300_000, "steps": 20_000}
 """How the preset quick shortens the paper's φ."""
 Phi = str | Path | Representation
@@ -98,14 +103,20 @@ def train_control(
 
 
 def reopen_control(out: Path) -> ControlOutcome:
-    """A finished run in an arena."""
+    """A finished run in an arena, its policy measured anew."""
     folder = RunFolder(out)
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; go on with lapwing train … --resume")
     arena, agent = parse_arena(folder.config()["target"]), load_agent(folder.agent)
     assert isinstance(agent, ControlAgent)
     phi = load_representation(folder.representation) if folder.representation.is_file() else None
-    return ControlOutcome(agent, folder.result(), arena, phi, attempt(Simulator(arena), agent.actor))
+    attempts = attempt(Simulator(arena), agent.actor)
+    return ControlOutcome(agent, folder.result(*MEASURES) | _measured(attempts), arena, phi, attempts)
+
+
+def _measured(attempts: Attempts) -> dict[str, float]:
+    """How the policy does without noise."""
+    return {"success": float(attempts.reached.mean()), "final_distance": float(attempts.left.mean())}
 
 
 def control_recipe(body: Body, settings: ControlSettings) -> LearnSettings:
@@ -169,11 +180,13 @@ def _resolved(settings: ControlSettings, body: Body) -> ResolvedControl:
     if uses_phi(settings):
         filter_ = settings.filter or ("soft" if settings.online else "commute")
     shortened = 2 if settings.preset == "quick" and body.name == "Ant" else 1
+    whole = settings.in_whole_rounds
     chosen = {
         "filter": filter_,
         "critic_rate": settings.critic_rate or body.learning_rate,
-        "steps": settings.steps or body.steps // shortened,
-        "evaluate_every": settings.evaluate_every or body.evaluate_every,
+        "random_steps": settings.random_steps or whole(RANDOM_STEPS),
+        "steps": settings.steps or whole(body.steps // shortened),
+        "evaluate_every": settings.evaluate_every or whole(body.evaluate_every),
     }
     return ResolvedControl(**(vars(settings) | chosen))
 
@@ -211,22 +224,29 @@ def _check_fits(phi: Representation, arena: Arena, settings: ControlSettings) ->
     if learned is None:
         raise ConfigError(
             f"the representation was learned on {phi.config.get('target')}, which is no arena; "
-            f"learn one with lapwing learn {arena.name}"
+            f"{_how_to_learn(arena)}"
         )
     for name, words in (("body", "body"), ("text", "maze"), ("cell", "cell")):
         if learned[name] != here[name]:
             was, is_ = (learned["name"], here["name"]) if name == "text" else (learned[name], here[name])
             raise ConfigError(
                 f"the representation was learned with another {words}: {was}, not {is_}; "
-                f"learn one with lapwing learn {arena.name}"
+                f"{_how_to_learn(arena)}"
             )
     wanted = "state" if settings.reward == "fullmix" else "position"
     sees = phi.config["settings"]["observation"]
     if sees != wanted:
         raise ConfigError(
             f"the representation sees {sees}, and reward {settings.reward!r} needs {wanted}; "
-            f"learn one with lapwing learn {arena.name} --observation {wanted}"
+            f"{_how_to_learn(arena, f' --observation {wanted}')}"
         )
+
+
+def _how_to_learn(arena: Arena, more: str = "") -> str:
+    """The command that learns a fitting φ; of cells as wide as these, only training does."""
+    if arena.cell != arena.body.cell:
+        return "leave --representation out, and φ is learned in this arena first"
+    return f"learn one with lapwing learn {arena.target}{more}"
 
 
 def goal_of(arena: Arena, settings: ControlSettings) -> Goal:

@@ -57,6 +57,11 @@ class RunFolder:
         return self.path / "figures"
 
     @property
+    def begun(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / "config.json").is_file()
+
+    @property
     def finished(self) -> bool:
         """Whether everything has been done."""
         return (self.path / "result.json").is_file()
@@ -121,9 +126,17 @@ class RunFolder:
         for path in self._checkpoints():
             storage.remove(path)
 
-    def result(self) -> dict[str, Any]:
-        """The result of a finished run."""
-        return storage.read_json(self.path / "result.json")
+    def result(self, *needed: str) -> dict[str, Any]:
+        """The result of a finished run; one that lacks what is needed is refused."""
+        path = self.path / "result.json"
+        result = storage.read_json(path)
+        missing = [name for name in needed if name not in result] if isinstance(result, dict) else needed
+        if missing:
+            raise CheckpointError(
+                f"{path} is damaged: it lacks {', '.join(missing)}; delete it, and the command that made "
+                "the run makes it again with --resume"
+            )
+        return result
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""

@@ -1,6 +1,7 @@
 """Trained agents and their files: Q with the policy that it gives, or a policy of continuous actions."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,11 @@ class ControlAgent:
         return f"ControlAgent({target}: {self.spec.dim} numbers in an action, {self.spec.name} network)"
 
     def act(self, observations) -> np.ndarray:
-        """The action, numbers in [-1, 1], of one observation, or of each of a batch."""
-        array = np.asarray(observations)
+        """The action, numbers in [-1, 1], of one observation, or of each of a batch.
+
+        Observations are states, or what the Gymnasium environments give: dictionaries with `observation`.
+        """
+        array = np.asarray(_states_in(observations))
         single = array.shape == self.spec.shape
         if not single and array.shape[1:] != self.spec.shape:
             raise ConfigError(f"observations have shape {array.shape}; this agent takes {self.spec.shape}")
@@ -78,6 +82,15 @@ class ControlAgent:
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
         _write(path, "control agent", self.spec, self.config, named_arrays(self.actor, "actor"), {})
+
+
+def _states_in(observations: Any) -> Any:
+    """The state in what an arena's environment gives, or what is a state already."""
+    if not isinstance(observations, Mapping):
+        return observations
+    if "observation" not in observations:
+        raise ConfigError(f"observations have the parts {', '.join(observations)}; observation is missing")
+    return observations["observation"]
 
 
 def _write(

@@ -12,7 +12,7 @@ from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
 
 EVALUATION_STARTS = 48
-"""About so many, spread evenly over the floor."""
+"""About so many, spread evenly over the floor; in a maze of more cells, one in the middle of each."""
 
 
 class Attempts(NamedTuple):

@@ -20,7 +20,7 @@ from jaxtyping import Array
 from lapwing.agents import ddpg
 from lapwing.agents.attempts import act_now, attempt
 from lapwing.agents.control_settings import ResolvedControl
-from lapwing.agents.rounds import Replay, Rounds
+from lapwing.agents.rounds import Replay, Rounds, empty_replay
 from lapwing.encoders import MLP, Encoder, EncoderSpec
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
@@ -147,15 +147,9 @@ class Trainer:
         """A state of the right shapes, with the bodies at their first starts."""
         settings, simulator = self.settings, self.simulator
         generator = np.random.default_rng([settings.seed, 0])
-        bodies, k = settings.envs, simulator.n_observations
+        bodies = settings.envs
         rows = simulator.at_rest(simulator.arena.random_positions(bodies, generator), generator)
-        shape = (self.rounds.all, bodies)
-        replay = Replay(
-            np.zeros((*shape, k), np.float32),
-            np.zeros((*shape, simulator.n_actions), np.float32),
-            np.zeros(shape, np.float32),
-            np.zeros((*shape, k), np.float32),
-        )
+        replay = empty_replay(self.rounds, simulator.n_observations, simulator.n_actions)
         empty = np.full(len(self.rounds.evaluations), np.nan)
         return ControlState(
             self._untrained(simulator.observe(rows)),

@@ -19,6 +19,8 @@ from lapwing.validation import (
 
 ControlReward = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "fullmix"]
 ControlPreset = Literal["quick", "paper"]
+RANDOM_STEPS = 10_000
+"""Of the random policy, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class ControlSettings(SavedSettings):
     """Whether to simulate with the integrator implicitfast, several times quicker, in place of RK4."""
     envs: int = 16
     """Bodies that move at once, with as many updates for each step of all."""
-    random_steps: int = 10_000
+    random_steps: Annotated[int | None, chosen_by_lapwing("10,000")] = None
     """Steps of the random policy that fill the replay before learning."""
     steps: Annotated[
         int | None, chosen_by_lapwing("60,000 for Point; for Ant 1,000,000, or 500,000 in quick")
@@ -92,6 +94,15 @@ class ControlSettings(SavedSettings):
         object.__setattr__(self, "hidden", checked_hidden(self.hidden))
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
 
+    def in_whole_rounds(self, steps: int) -> int:
+        """So many steps, or a few more, that all bodies take as many.
+
+        Example:
+            >>> ControlSettings(envs=32).in_whole_rounds(10_000)
+            10016
+        """
+        return -(-steps // self.envs) * self.envs
+
     @property
     def goal_cell(self) -> tuple[int, int] | None:
         """The goal as (row, column)."""
@@ -107,6 +118,7 @@ class ControlSettings(SavedSettings):
 class ResolvedControl(ControlSettings):
     """Settings in which nothing is left open that matters."""
 
+    random_steps: int = RANDOM_STEPS
     steps: int = 60_000
     evaluate_every: int = 2_000
     critic_rate: float = 1e-3

@@ -8,6 +8,7 @@ import numpy as np
 
 from lapwing.agents.control_settings import ResolvedControl
 from lapwing.envs.arena import EPISODE_LENGTH
+from lapwing.errors import ConfigError
 
 
 class Replay(NamedTuple):
@@ -52,3 +53,21 @@ class Rounds:
             begins = np.flatnonzero((self.elapsed(rounds, body) == 0) | (rounds == 0))
             lengths.append(np.diff(np.append(begins, self.all)))
         return np.concatenate(lengths)
+
+
+def empty_replay(rounds: Rounds, n_observations: int, n_actions: int) -> Replay:
+    """Room for every step of a training; where there is none, that is told."""
+    shape = (rounds.all, rounds.settings.envs)
+    try:
+        return Replay(
+            np.zeros((*shape, n_observations), np.float32),
+            np.zeros((*shape, n_actions), np.float32),
+            np.zeros(shape, np.float32),
+            np.zeros((*shape, n_observations), np.float32),
+        )
+    except MemoryError as error:
+        steps = rounds.all * rounds.settings.envs
+        gib = 4 * steps * (2 * n_observations + n_actions + 1) / 2**30
+        raise ConfigError(
+            f"a replay of {steps:,} steps takes {gib:,.1f} GiB of memory, more than there is; lower --steps"
+        ) from error

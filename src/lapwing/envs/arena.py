@@ -4,6 +4,8 @@ Everything that can be known without simulating is here: where the walls are, wh
 may start, and how long the shortest way to the goal is. `envs.simulator` moves bodies, many at once.
 """
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +19,12 @@ from scipy.spatial import KDTree
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import ARENAS, Maze, arena_names, parse_maze, read_maze
+from lapwing.validation import checked
 
 EPISODE_LENGTH = 300
 BodyName = Literal["Point", "Ant"]
+Cell = Sequence[int] | np.ndarray
+"""(row, column)."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,16 @@ BODIES: dict[str, Body] = {
 }
 NARROWEST = 2.5
 """How many radii of its body a corridor must be wide."""
+WIDEST = 1_000
+"""How wide a corridor may be at most: a Point takes minutes to cross it."""
 FINENESS = 12
 """Into how many parts a cell is divided to measure ways through it."""
+MARGIN = 2
+"""How many cells beyond the text are looked at: walls stand on the first of them."""
+NEIGHBOURHOOD = tuple(itertools.product((-1, 0, 1), repeat=2))
+"""Steps (row, column) to the cells that touch a cell, and to itself."""
+PAIRS_AT_ONCE = 2**20
+"""So many points and walls are compared at once where all are."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,13 @@ class Arena:
     def name(self) -> str:
         """Body and maze."""
         return self.body.name + self.maze.name
+
+    @property
+    def target(self) -> str:
+        """What `lapwing learn` calls it: PointUMaze, or Point: and the file of its maze."""
+        if self.maze.file is None and self.maze.name in ARENAS:
+            return self.name
+        return f"{self.body.name}:{self.maze.file or self.maze.name}"
 
     def description(self) -> dict[str, Any]:
         """The arena as JSON can hold it; `parse_arena` reads it."""
@@ -120,25 +140,52 @@ class Arena:
         return np.rint(np.stack([-up, column], axis=-1) + middle).astype(int)
 
     @cached_property
+    def _wall_cells(self) -> np.ndarray:
+        """Which cells are no floor and touch some; with `MARGIN` cells more on every side of the text."""
+        floor = np.pad(self.maze.floor, MARGIN)
+        near = np.zeros_like(floor)
+        for row, column in NEIGHBOURHOOD:
+            near |= np.roll(floor, (row, column), (0, 1))
+        return near & ~floor
+
+    @cached_property
     def walls(self) -> np.ndarray:
         """Rectangles as (x, y, half width, half height): wall cells at the floor, joined along rows."""
-        floor = np.pad(self.maze.floor, 2)
-        near = np.zeros_like(floor)
-        for row in (-1, 0, 1):
-            for column in (-1, 0, 1):
-                near |= np.roll(floor, (row, column), (0, 1))
         boxes = []
-        for row, line in enumerate(near & ~floor):
+        for row, line in enumerate(self._wall_cells):
             edges = np.flatnonzero(np.diff(np.concatenate([[False], line, [False]]).astype(int)))
             for begin, end in edges.reshape(-1, 2):
-                x, y = self.centre(np.array([row - 2, (begin + end - 1) / 2 - 2]))
+                x, y = self.centre(np.array([row - MARGIN, (begin + end - 1) / 2 - MARGIN]))
                 boxes.append((x, y, (end - begin) * self.cell / 2, self.cell / 2))
         return np.array(boxes)
 
+    @cached_property
+    def _wall_at(self) -> np.ndarray:
+        """The number of the rectangle that covers each of `_wall_cells`; some other one elsewhere."""
+        begins = self._wall_cells & ~np.roll(self._wall_cells, 1, axis=1)
+        return np.maximum(np.cumsum(begins).reshape(begins.shape) - 1, 0)
+
     def clearance(self, points: np.ndarray) -> np.ndarray:
         """How far points are from the nearest wall; 0 inside one."""
-        beyond = np.abs(points[..., None, :] - self.walls[:, :2]) - self.walls[:, 2:]
-        return np.asarray(np.min(np.linalg.norm(np.maximum(beyond, 0.0), axis=-1), axis=-1))
+        flat = np.reshape(points, (-1, 2))
+        away = self._clearance_nearby(flat)
+        far = np.flatnonzero(away > self.cell / 2)
+        for some in np.array_split(far, 1 + len(far) * len(self.walls) // PAIRS_AT_ONCE):
+            away[some] = np.min(_beyond(flat[some, None], self.walls), axis=-1)
+        return away.reshape(np.shape(points)[:-1])
+
+    def _clearance_nearby(self, points: np.ndarray) -> np.ndarray:
+        """`clearance`, where it is less than a cell; elsewhere that or more.
+
+        A wall that is nearer than a cell covers one of the cells round the point.
+        """
+        last = np.array(self._wall_at.shape) - 1
+        away = np.full(points.shape[:-1], np.inf)
+        cells = self.cell_at(points) + MARGIN
+        for step in NEIGHBOURHOOD:
+            row, column = np.moveaxis(np.clip(cells + step, 0, last), -1, 0)
+            np.minimum(away, _beyond(points, self.walls[self._wall_at[row, column]]), out=away)
+        return away
 
     def on_floor(self, points: np.ndarray) -> np.ndarray:
         """Whether points lie in floor cells."""
@@ -149,7 +196,10 @@ class Arena:
 
     def has_room(self, points: np.ndarray) -> np.ndarray:
         """Whether the body fits there: on the floor, and no nearer to a wall than its radius."""
-        return np.asarray(self.on_floor(points) & (self.clearance(points) >= self.body.radius))
+        points = np.asarray(points)
+        room = self.on_floor(points)
+        room[room] = self._clearance_nearby(points[room]) >= self.body.radius
+        return room
 
     def random_positions(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Where episodes start: uniformly wherever there is room."""
@@ -181,7 +231,8 @@ class Arena:
         heads, tails, lengths = [], [], []
         for step in ((0, 1), (1, 0), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1)):
             here, there = _shifted(free.shape, step)
-            open_ = free[here] & free[there] & self.has_room((grid[here] + grid[there]) / 2)
+            open_ = free[here] & free[there]
+            open_[open_] = self.has_room((grid[here][open_] + grid[there][open_]) / 2)
             heads.append(number[here][open_])
             tails.append(number[there][open_])
             lengths.append(np.full(open_.sum(), np.hypot(*step) * self.spacing))
@@ -214,6 +265,12 @@ class Arena:
         return np.where(there, straight, np.maximum(lengths[place] + away, straight))
 
 
+def _beyond(points: np.ndarray, walls: np.ndarray) -> np.ndarray:
+    """How far points are from walls, (x, y, half width, half height); 0 inside."""
+    beyond = np.abs(points - walls[..., :2]) - walls[..., 2:]
+    return np.linalg.norm(np.maximum(beyond, 0.0), axis=-1)
+
+
 def _shifted(shape: tuple[int, ...], step: tuple[int, int]) -> tuple[tuple, tuple]:
     """Slices of a grid that lie `step` apart."""
     pairs = []
@@ -223,7 +280,7 @@ def _shifted(shape: tuple[int, ...], step: tuple[int, int]) -> tuple[tuple, tupl
 
 
 def open_arena(
-    name: str, *, goal: tuple[int, int] | None = None, cell: float | None = None, fast: bool = False
+    name: str, *, goal: Cell | None = None, cell: float | None = None, fast: bool = False
 ) -> Arena:
     """An arena by its name, `PointUMaze` or `Ant:my_maze.txt`; one without room is refused."""
     for body in BODIES.values():
@@ -250,23 +307,24 @@ def make_arena(
     body: Body,
     maze: Maze,
     *,
-    goal: tuple[int, int] | None = None,
+    goal: Cell | None = None,
     cell: float | None = None,
     fast: bool = False,
 ) -> Arena:
     """A body in a maze; `goal` and `cell` default to the maze's own and the body's."""
     if goal is None and maze.goal is None:
         raise ConfigError(f"{maze.name} has no cell marked G; name one with --goal ROW,COLUMN")
-    target = goal or maze.goal
+    target = maze.goal if goal is None else goal
     assert target is not None
     GridWorld(maze).check_cell(target)
-    width = body.cell if cell is None else cell
-    if not NARROWEST * body.radius <= width < np.inf:
+    row, column = map(int, target)
+    width = body.cell if cell is None else checked("cell", cell, most=WIDEST)
+    if width < NARROWEST * body.radius:
         raise ConfigError(
             f"cells of {width:g} leave no room for the body {body.name}, which is {2 * body.radius:g} wide "
             f"and needs {NARROWEST * body.radius:g} to move; make --cell larger, {body.cell:g} or so"
         )
-    arena = Arena(body, maze, float(width), target, fast)
+    arena = Arena(body, maze, width, (row, column), fast)
     centres = arena.centre(np.argwhere(maze.floor).astype(float))
     if np.all(np.linalg.norm(centres - arena.goal, axis=1) <= arena.goal_radius):
         raise ConfigError(

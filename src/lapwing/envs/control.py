@@ -10,11 +10,24 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from lapwing.envs.arena import BODIES, Arena, make_arena
+from lapwing.envs.arena import BODIES, Arena, Cell, make_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.envs.top_view import TopView
 from lapwing.errors import ConfigError, nearest
-from lapwing.mazes import Maze, read_maze
+from lapwing.mazes import ARENAS, Maze, read_maze
+
+
+def checked_actions(actions: Any, space: gymnasium.Space) -> np.ndarray:
+    """Actions of a space's shape, as the simulator takes them; what is no number would end in no place."""
+    try:
+        pushes = np.asarray(actions, np.float64)
+    except (TypeError, ValueError):
+        raise ConfigError(f"actions must be numbers, not {actions!r}") from None
+    if pushes.shape != space.shape:
+        raise ConfigError(f"actions must have shape {space.shape}, not {pushes.shape}")
+    if np.isnan(pushes).any():
+        raise ConfigError(f"actions must be numbers in [-1, 1], not {pushes.tolist()}: NaN is none")
+    return pushes
 
 
 class ControlEnv(gymnasium.Env):
@@ -40,15 +53,17 @@ class ControlEnv(gymnasium.Env):
     def __init__(
         self,
         body: str,
-        maze: str | Path | Maze,
-        goal: tuple[int, int] | None = None,
+        maze: str | Path | Maze | None = None,
+        goal: Cell | None = None,
         cell: float | None = None,
         fast: bool = False,
         render_mode: str | None = None,
     ):
         """Compile the arena."""
         if body not in BODIES:
-            raise ConfigError(f"unknown body {body!r}; {nearest(body, BODIES)}")
+            raise ConfigError(f"unknown body {body!r}; {nearest(str(body), BODIES)}")
+        if maze is None:
+            raise ConfigError(f"name a maze: maze='{next(iter(ARENAS))}', the path of a text file, or a Maze")
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
         chosen = maze if isinstance(maze, Maze) else read_maze(maze)
@@ -69,20 +84,26 @@ class ControlEnv(gymnasium.Env):
         """Start anywhere, or at `options={"position": (x, y)}`."""
         super().reset(seed=seed)
         if options and "position" in options:
-            start = np.asarray(options["position"], np.float64)
-            if start.shape != (2,) or not np.isfinite(start).all() or not self.arena.has_room(start):
-                raise ConfigError(
-                    f"position {options['position']!r} leaves no room for the {self.arena.body.name}"
-                )
-            start = start[None]
+            start = self.checked_start(options["position"])[None]
         else:
             start = self.arena.random_positions(1, self.np_random)
         self._row = self.simulator.at_rest(start, self.np_random)
         observation = self._observe()
         return observation, self._info(observation)
 
+    def checked_start(self, position: Any) -> np.ndarray:
+        """(x, y) where the body has room, or a `ConfigError`."""
+        try:
+            start = np.asarray(position, np.float64)
+        except (TypeError, ValueError):
+            raise ConfigError(f"position must be two numbers (x, y), not {position!r}") from None
+        if start.shape != (2,) or not np.isfinite(start).all() or not self.arena.has_room(start):
+            raise ConfigError(f"position {position!r} leaves no room for the {self.arena.body.name}")
+        return start
+
     def step(self, action):
         """Push, and see what comes of it."""
+        action = checked_actions(action, self.action_space)
         self._row = self.simulator.step_one(self._row[0], action)[None]
         observation = self._observe()
         info = self._info(observation)

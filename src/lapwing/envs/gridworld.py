@@ -5,6 +5,7 @@ anywhere and end by a time limit alone. Where the maze has a goal the reward is 
 """
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,7 +115,7 @@ class GridWorld:
         """The maze without the agent, one RGB pixel a cell."""
         return np.where(self.maze.floor[..., None], GROUND, WALL).astype(np.uint8)
 
-    def check_cell(self, cell: tuple[int, int], role: str = "goal") -> int:
+    def check_cell(self, cell: Sequence[int] | np.ndarray, role: str = "goal") -> int:
         """The state at `cell`, or a `ConfigError` that says what is there instead."""
         try:
             row, column = map(operator.index, cell)

@@ -32,7 +32,7 @@ def import_mujoco() -> Any:
 
 
 class Simulator:
-    """MuJoCo's model of an arena.
+    """MuJoCo's model of an arena; it holds no module, so that it can be copied.
 
     Example:
         >>> from lapwing.envs.arena import open_arena
@@ -44,12 +44,12 @@ class Simulator:
 
     def __init__(self, arena: Arena):
         """Compile the model."""
-        self.arena, self._mujoco = arena, import_mujoco()
+        self.arena = arena
         self.model = self._compiled()
-        self.data = self._mujoco.MjData(self.model)
+        self.data = import_mujoco().MjData(self.model)
 
     def _compiled(self) -> Any:
-        mujoco, body = self._mujoco, self.arena.body
+        mujoco, body = import_mujoco(), self.arena.body
         spec = mujoco.MjSpec.from_file(str(body_file(body)))
         if self.arena.fast:
             spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -97,14 +97,14 @@ class Simulator:
     def step(self, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """The rows one step of the environment later."""
         controls = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)[:, None]
-        states, _ = self._mujoco.rollout.rollout(
+        states, _ = import_mujoco().rollout.rollout(
             self.model, self.data, rows, controls, nstep=self.arena.body.frame_skip
         )
         return states[:, -1]
 
     def step_one(self, row: np.ndarray, action: np.ndarray) -> np.ndarray:
         """A row one step of the environment later, by MuJoCo's own `mj_step`; `step` does it for many."""
-        mujoco, data = self._mujoco, self.data
+        mujoco, data = import_mujoco(), self.data
         mujoco.mj_setState(self.model, data, row, mujoco.mjtState.mjSTATE_FULLPHYSICS)
         data.qacc_warmstart[:] = 0.0
         data.ctrl[:] = np.clip(np.asarray(action, np.float64), -1.0, 1.0)

@@ -4,6 +4,7 @@ On a Linux machine without a display, `MUJOCO_GL=egl` or `osmesa` in the environ
 """
 
 import contextlib
+import copy
 import os
 import sys
 import warnings
@@ -23,8 +24,8 @@ class TopView:
 
     def __init__(self, simulator: Simulator, *, gl: bool | None = None):
         """`gl=None` takes MuJoCo's renderer where there is one."""
-        self._simulator, self._mujoco = simulator, import_mujoco()
-        self._data = self._mujoco.MjData(simulator.model)
+        self._simulator = simulator
+        self._data = import_mujoco().MjData(simulator.model)
         walls = simulator.arena.walls
         low, high = (walls[:, :2] - walls[:, 2:]).min(axis=0), (walls[:, :2] + walls[:, 2:]).max(axis=0)
         # Of the walls round the floor, half a cell is enough to see.
@@ -38,10 +39,14 @@ class TopView:
 
     def __call__(self, row: np.ndarray) -> np.ndarray:
         """The body as the row has it: (height, width, 3) bytes."""
-        model, data = self._simulator.model, self._data
-        self._mujoco.mj_setState(model, data, row, self._mujoco.mjtState.mjSTATE_FULLPHYSICS)
-        self._mujoco.mj_forward(model, data)
+        mujoco, model, data = import_mujoco(), self._simulator.model, self._data
+        mujoco.mj_setState(model, data, row, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        mujoco.mj_forward(model, data)
         return self._rendered() if self._renderer is not None else self._drawn()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TopView":
+        """Another view: a renderer cannot be copied."""
+        return TopView(copy.deepcopy(self._simulator, memo), gl=self.gl)
 
     def close(self) -> None:
         """Free the renderer."""
@@ -54,12 +59,13 @@ class TopView:
             return None
         with warnings.catch_warnings(), contextlib.suppress(Exception):  # without GL it raises many things
             warnings.simplefilter("ignore")
-            return self._mujoco.Renderer(self._simulator.model, *self._size)
+            return import_mujoco().Renderer(self._simulator.model, *self._size)
         return None
 
     def _rendered(self) -> np.ndarray:
-        camera = self._mujoco.MjvCamera()
-        camera.type = self._mujoco.mjtCamera.mjCAMERA_FREE
+        mujoco = import_mujoco()
+        camera = mujoco.MjvCamera()
+        camera.type = mujoco.mjtCamera.mjCAMERA_FREE
         camera.orthographic = 1
         camera.azimuth, camera.elevation, camera.distance = 90, -90, 1.2 * self._simulator.arena.size
         camera.lookat[:2] = (self._low + self._high) / 2
@@ -76,11 +82,12 @@ class TopView:
         picture = np.where(arena.on_floor(points)[..., None], GROUND, WALL).astype(np.uint8)
         picture[np.linalg.norm(points - arena.goal, axis=-1) <= arena.goal_radius] = GOAL
         model, data = self._simulator.model, self._data
+        sphere = import_mujoco().mjtGeom.mjGEOM_SPHERE
         for geom in range(model.ngeom):
             if model.geom_bodyid[geom] == 0:
                 continue
             radius, half = model.geom_size[geom][:2]
-            is_sphere = model.geom_type[geom] == self._mujoco.mjtGeom.mjGEOM_SPHERE
+            is_sphere = model.geom_type[geom] == sphere
             axis = data.geom_xmat[geom].reshape(3, 3)[:2, 2] * (0.0 if is_sphere else half)
             shade = 0.6 if is_sphere else 1.0
             picture[_near_stroke(points, data.geom_xpos[geom][:2], axis, radius)] = np.multiply(AGENT, shade)

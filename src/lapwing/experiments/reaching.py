@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lapwing.agents.control_settings import CONTROL_PRESETS, ControlSettings
+from lapwing.agents.control_settings import CONTROL_PRESETS, RANDOM_STEPS, ControlSettings
 from lapwing.control import ControlOutcome, control_recipe, train_control
 from lapwing.envs.arena import open_arena
 from lapwing.experiments.grid import Measure, Measured, Run, recipe
@@ -75,7 +75,8 @@ def reaching_run(
 def _spelt_out(settings: ControlSettings) -> dict[str, Any]:
     """What the preset sets, so that a run is known by it."""
     names = ("hidden", "fast", "random_steps", "gamma", "batch")
-    return {name: settings.as_json()[name] for name in names}
+    values = settings.as_json() | {"random_steps": settings.random_steps or RANDOM_STEPS}
+    return {name: values[name] for name in names}
 
 
 def about_preset(preset: Preset) -> list[str]:

@@ -4,6 +4,7 @@ A maze is its lines of text and nothing else, so a user's own text file works li
 Positions are (row, column), counted from 0 at the top left.
 """
 
+import dataclasses
 import warnings
 from collections import deque
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ class Maze:
     lines: tuple[str, ...]
     unreachable: frozenset[tuple[int, int]] = field(default=frozenset(), compare=False)
     """Cells that were floor, and became wall because nothing leads there."""
+    file: str | None = field(default=None, compare=False)
+    """The text file that it was read from, as it was named."""
 
     @cached_property
     def floor(self) -> np.ndarray:
@@ -102,12 +105,22 @@ def read_maze(source: str | Path) -> Maze:
         return parse_maze(text, name=str(source))
     path = Path(source)
     try:
-        text = path.read_text("utf-8") if path.is_file() else None
+        text = path.read_text("utf-8-sig") if path.is_file() else None
+        why = _why_no_file(str(source), path) if text is None else ""
     except (UnicodeDecodeError, OSError) as error:
         raise MazeError(f"maze file {path} cannot be read as text: {error}") from error
     if text is None:
-        raise MazeError(f"no maze {str(source)!r}: {nearest(str(source), _FILES)}")
-    return parse_maze(text, name=path.stem)
+        raise MazeError(f"no maze {str(source)!r}: {why}")
+    return dataclasses.replace(parse_maze(text, name=path.stem), file=str(source))
+
+
+def _why_no_file(named: str, path: Path) -> str:
+    """What is there in place of a text file, or which name may have been meant."""
+    if named and path.is_dir():
+        return "it is a folder; name a text file in it"
+    if path.suffix or path.name != named:
+        return "there is no such file; check the path"
+    return nearest(named, _FILES)
 
 
 def parse_maze(text: str, *, name: str) -> Maze:
