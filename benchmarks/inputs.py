@@ -17,7 +17,7 @@ from lapwing.data_files import load_experience
 from lapwing.experience import Experience
 
 STEPS = 50_000
-REPEATS = 5
+REPEATS = 15
 GIBIBYTES = 4
 LIMIT = 1.5
 """GiB above what importing takes."""

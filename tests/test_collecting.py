@@ -4,8 +4,10 @@ import itertools
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from scipy.stats import chisquare
@@ -214,10 +216,59 @@ class TestCollect:
         with pytest.raises(ConfigError, match=r"the policy gives the action .*, which is none of "):
             collect(env, 10, policy=lambda _: action)
 
-    def test_actions_of_another_precision_are_welcome(self):
-        env = gymnasium.make("Pendulum-v1")
-        collect(env, 10, policy=lambda _: np.array([0.5]))
-        collect(env, 10, policy=lambda _: [0.5])
+    @pytest.mark.parametrize(
+        ("space", "action"),
+        [
+            (spaces.Discrete(3), np.array(1)),
+            (spaces.Discrete(3), jnp.asarray(1)),
+            (spaces.Discrete(3), torch.tensor(1)),
+            (spaces.Discrete(3), np.bool_(True)),
+            (spaces.Discrete(3), 1.0),
+            (spaces.Discrete(3, start=5), 7),
+            (spaces.MultiDiscrete([2, 3]), [1, 2]),
+            (spaces.MultiBinary(2), np.array([True, False])),
+            (spaces.Box(-1, 1, (2,)), np.array([5.0, 0.5])),
+            (spaces.Box(-1, 1, (2,)), torch.ones(2, requires_grad=True)),
+            (
+                spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(2)}),
+                {"a": np.zeros(2), "b": 1},
+            ),
+            (spaces.Tuple([spaces.Box(-1, 1, (1,)), spaces.Discrete(2)]), ([0.5], 1)),
+            (spaces.Text(5), "left"),
+        ],
+        ids=str,
+    )
+    def test_actions_that_an_environment_may_take(self, space, action):
+        env = Counter(4, False)
+        env.action_space = space
+        assert collect(env, 10, policy=lambda _: action).n_transitions == 10
+
+    @pytest.mark.parametrize(
+        ("space", "action"),
+        [
+            (spaces.Discrete(3), 1.5),
+            (spaces.MultiDiscrete([2, 3]), [1, 3]),
+            (spaces.MultiDiscrete([2, 3]), [1]),
+            (spaces.MultiBinary(2), [2, 0]),
+            (spaces.Box(-1, 1, (2,)), [0.5]),
+            (spaces.Box(-1, 1, (2,)), [0.5, np.nan]),
+            (spaces.Dict({"a": spaces.Discrete(2)}), {"b": 1}),
+            (spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]), (1, 2)),
+        ],
+        ids=str,
+    )
+    def test_actions_that_none_takes(self, space, action):
+        env = Counter(4, False)
+        env.action_space = space
+        with pytest.raises(ConfigError, match="the policy gives the action"):
+            collect(env, 10, policy=lambda _: action)
+
+    def test_what_progress_raises_is_its_own(self):
+        def stop(*_):
+            raise InterruptedError("cancelled")
+
+        with pytest.raises(InterruptedError, match="cancelled"):
+            collect(Counter(4, False), 5_000, on_progress=stop)
 
     def test_an_environment_without_a_space(self):
         env = Counter(4, False)

@@ -345,10 +345,16 @@ class TestRounding:
         with pytest.warns(
             LapwingWarning, match="feature 1 of the observations lies between .* subtract its mean"
         ):
-            Experience(self.WALK + np.array([0, offset]), [200])
+            Experience((self.WALK + np.array([0, offset])).tolist(), [200])
+
+    def test_many_features_are_one_warning(self):
+        walk = np.tile(self.WALK, 50) + 5e6
+        with pytest.warns(LapwingWarning, match=r"feature 0 \(and 99 more\)") as caught:
+            Experience(walk, [200])
+        assert len(caught) == 1
 
     def test_what_is_exact_or_near_enough(self):
-        """Whole numbers up to 2^24, constants, float32 itself, and what is not far from 0."""
+        """Whole numbers up to 2^24, constants and their noise, float32 itself, and what is not far from 0."""
         whole = np.random.default_rng(0).integers(0, 50, (200, 2)) + 1.6e7
         for array in (
             self.WALK,
@@ -356,15 +362,18 @@ class TestRounding:
             whole,
             np.full((200, 2), 1e9 + 0.3),
             (self.WALK + 5e6).astype("f4"),
+            np.cos(self.WALK) ** 2 + np.sin(self.WALK) ** 2,
         ):
             Experience(array, [200])
 
 
-def test_images_with_channels_first_are_turned():
-    images = np.random.default_rng(0).integers(0, 255, (5, 3, 8, 9), np.uint8)
-    np.testing.assert_array_equal(Experience(images, [5]).observations, np.moveaxis(images, 1, -1))
-    last = np.moveaxis(images, 1, -1)
-    np.testing.assert_array_equal(Experience(last, [5]).observations, last)
+def test_images_with_channels_first_are_warned_of():
+    """And small boards, whose planes happen to be three or four, are not."""
+    images = np.zeros((5, 3, 8, 9), np.uint8)
+    with pytest.warns(LapwingWarning, match=r"shape \(3, 8, 9\) look as if their channels came first"):
+        Experience(images, [5])
+    for shape in ((8, 9, 3), (4, 20, 2), (3, 3, 2), (3, 3, 3)):
+        Experience(np.zeros((5, *shape), np.uint8), [5])
 
 
 @settings(max_examples=100)

@@ -3,7 +3,6 @@
 import itertools
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -17,7 +16,7 @@ from jaxtyping import PRNGKeyArray
 from lapwing.envs.gridworld import GridWorld, Observation, random_walks
 from lapwing.errors import ConfigError, DatasetError, LapwingError
 from lapwing.experience import Experience
-from lapwing.observations import first_not_finite, not_finite, warn_of_rounding
+from lapwing.observations import first_not_finite, not_finite, warn_of_form
 from lapwing.spaces import View, view_of
 from lapwing.validation import checked
 
@@ -105,13 +104,8 @@ def collect(
         view, stepped = view_of(env.single_observation_space, observation_key), _step_vector
     else:
         view, stepped = view_of(env.observation_space, observation_key), _step_single
-    try:
-        with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
-            rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
-    except LapwingError:
-        raise
-    except Exception as error:
-        raise _raised(error) from error
+    with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
+        rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     if on_progress:
         on_progress(transitions, transitions)
     return experience_of(view, rows, lengths)
@@ -119,9 +113,9 @@ def collect(
 
 def experience_of(view: View, picked: np.ndarray, lengths: np.ndarray) -> Experience:
     """Experience of what `view` picked, one raw observation a row."""
-    if picked.dtype == np.float64 and len(view.shape) == 1:
-        warn_of_rounding(picked)
     seen = view.seen(picked)
+    if view.kind == "vector":
+        warn_of_form(picked.reshape(len(picked), -1))
     table = None if view.n_states is None else np.arange(view.n_states, dtype=np.int32)
     return Experience(seen, lengths, table)
 
@@ -131,16 +125,22 @@ def _step_single(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All observations, episode after episode, and how many each episode has."""
     actions = random_actions(env.action_space, seed) if policy is None else None
-    rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), view.raw_dtype)
+    rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _kept_dtype(view))
     lengths: list[int] = []
     observation = _begun(env, seed)
     _put(rows, 0, view, observation)
     filled, begin, looked_at, key, shape = 1, 0, 0, view.key, view.raw_shape
     for step in range(1, transitions + 1):
-        action = next(actions) if actions is not None else policy(observation)  # type: ignore[misc]
-        if step == 1:
-            _check_action(action, env.action_space)
-        told = env.step(action)
+        try:
+            if actions is not None:
+                action = next(actions)
+            else:
+                action = policy(observation)  # type: ignore[misc]
+                if step == 1:
+                    _check_action(action, env.action_space)
+            told = env.step(action)
+        except Exception as error:
+            raise _raised(error) from error
         try:
             observation, _, terminated, truncated, _ = told
         except (TypeError, ValueError):
@@ -176,16 +176,19 @@ def _step_vector(
     mode = autoreset_mode(env)
     actions = random_actions(env.action_space, seed) if policy is None else None
     streams: list[list[list[Any]]] = [[[]] for _ in range(env.num_envs)]
-    observations, _ = env.reset(seed=seed)
+    observations = _begun(env, seed)
     for stream, row in zip(streams, _copied(view, observations), strict=True):
         stream[-1].append(row)
     begins = np.zeros(env.num_envs, bool)  # whose next observation is the first of an episode
     done, reported = 0, 0
     while done < transitions:
-        action = next(actions) if actions is not None else policy(observations)  # type: ignore[misc]
-        if not done:
-            _check_action(action, env.action_space)
-        observations, _, terminated, truncated, infos = env.step(action)
+        try:
+            action = next(actions) if actions is not None else policy(observations)  # type: ignore[misc]
+            if not done:
+                _check_action(action, env.action_space)
+            observations, _, terminated, truncated, infos = env.step(action)
+        except Exception as error:
+            raise _raised(error) from error
         rows, over = _copied(view, observations), np.logical_or(terminated, truncated)
         for i, (stream, row) in enumerate(zip(streams, rows, strict=True)):
             if begins[i]:
@@ -198,7 +201,7 @@ def _step_vector(
         done += int(np.sum(~begins))
         begins = over if mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
         if mode == AutoresetMode.DISABLED and over.any():
-            observations, _ = env.reset(options={"reset_mask": np.asarray(over)})
+            observations = _begun(env, options={"reset_mask": np.asarray(over)})
             for i, row in enumerate(_copied(view, observations)):
                 if over[i]:
                     streams[i].append([row])
@@ -207,7 +210,7 @@ def _step_vector(
             on_progress(min(done, transitions), transitions)
     episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
     _cut(episodes, done - transitions)
-    rows = np.array(list(itertools.chain.from_iterable(episodes)), view.raw_dtype)
+    rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
     return rows, np.array([len(episode) for episode in episodes])
 
 
@@ -241,12 +244,34 @@ def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:
 
 
 def _check_action(action: Any, space: gymnasium.Space) -> None:
-    """Refuse a policy whose first action is none of the space's."""
-    with suppress(TypeError, ValueError):
-        like = np.asarray(action, space.dtype) if isinstance(space, spaces.Box) else action
-        if space.contains(like):
-            return
-    raise ConfigError(f"the policy gives the action {action!r}, which is none of {space}; mend the policy")
+    """Refuse a policy whose first action cannot be meant for the space; a Box's bounds may be overstepped."""
+    try:
+        fits = _may_be_of(action, space)
+    except Exception:  # what cannot be looked at is for the environment to judge
+        fits = True
+    if not fits:
+        raise ConfigError(
+            f"the policy gives the action {action!r}, which is none of {space}; mend the policy"
+        )
+
+
+def _may_be_of(action: Any, space: gymnasium.Space) -> bool:
+    if isinstance(space, spaces.Dict):
+        return set(action) == set(space.spaces) and all(_may_be_of(action[k], space[k]) for k in space.spaces)
+    if isinstance(space, spaces.Tuple):
+        return len(action) == len(space) and all(map(_may_be_of, action, space))
+    array = np.asarray(action)
+    if isinstance(space, spaces.Box):
+        return array.dtype.kind in "biuf" and array.shape == space.shape and bool(np.isfinite(array).all())
+    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        return True
+    if array.dtype.kind not in "biuf" or array.size != np.prod(space.shape or (), dtype=int):
+        return False
+    array = array.reshape(space.shape or ())
+    whole = array.astype(np.int64)
+    first = 0 if isinstance(space, spaces.MultiBinary) else space.start
+    count = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
+    return bool(np.all((whole == array) & (first <= whole) & (whole < first + count)))
 
 
 def _check_finite(rows: np.ndarray, begin: int, lengths: list[int]) -> None:
@@ -259,8 +284,10 @@ def _check_finite(rows: np.ndarray, begin: int, lengths: list[int]) -> None:
         raise DatasetError(not_finite(episode, begin + bad - first))
 
 
-def _raised(error: Exception) -> ConfigError:
+def _raised(error: Exception) -> LapwingError:
     """What is said of an environment, or a policy, that fails; its own traceback comes with it."""
+    if isinstance(error, LapwingError):
+        return error
     place = traceback.extract_tb(error.__traceback__)[-1]
     return ConfigError(
         f"the environment or the policy raised {type(error).__name__}: {error} "
@@ -268,9 +295,13 @@ def _raised(error: Exception) -> ConfigError:
     )
 
 
-def _begun(env: gymnasium.Env, seed: int | None = None) -> Any:
+def _begun(env: gymnasium.Env | VectorEnv, seed: int | None = None, options: Any = None) -> Any:
     """The first observation of an episode."""
-    told: Any = env.reset() if seed is None else env.reset(seed=seed)
+    given: dict[str, Any] = {"seed": seed, "options": options}
+    try:
+        told: Any = env.reset(**{name: value for name, value in given.items() if value is not None})
+    except Exception as error:
+        raise _raised(error) from error
     if not isinstance(told, tuple) or len(told) != 2:
         raise _old_interface("reset", told, "(observation, info)")
     return told[0]
@@ -309,8 +340,9 @@ def _copied(view: View, observations: Any) -> np.ndarray:
     """A batch of raw observations; a copy, for an environment may write its next ones over them."""
     batch = np.array(view.pick(observations))
     view.check_shape(batch.shape[1:])
-    kept = batch.astype(view.raw_dtype, copy=False)
-    _check_kept(kept, batch)
+    kept = batch.astype(_kept_dtype(view), copy=False)
+    if kept is not batch:
+        _check_kept(kept, batch)
     return kept
 
 
@@ -332,3 +364,9 @@ def _cut(episodes: list[list[Any]], surplus: int) -> None:
         surplus -= taken
         if len(episodes[-1]) < 2:
             episodes.pop()
+
+
+def _kept_dtype(view: View) -> np.dtype:
+    """The space's own, but no less than float32 of floats."""
+    floats = np.issubdtype(view.raw_dtype, np.floating)
+    return np.result_type(view.raw_dtype, np.float32) if floats else view.raw_dtype

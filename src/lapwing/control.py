@@ -283,8 +283,8 @@ def _train(
         representation = _represented(arena, phi, online, training)
         gate = _gate(representation, simulator, settings)
     else:
-        given = isinstance(phi, LearnSettings)
-        representation = learned_in(folder, arena, phi, on_progress) if given else phi
+        is_recipe = isinstance(phi, LearnSettings)
+        representation = learned_in(folder, arena, phi, on_progress) if is_recipe else phi
         if representation is not None:
             gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)

@@ -23,7 +23,7 @@ from lapwing.observations import (
     first_not_finite,
     not_finite,
     too_short,
-    warn_of_rounding,
+    warn_of_form,
 )
 from lapwing.storage import write_atomically
 
@@ -58,14 +58,13 @@ class Experience:
         on_piece: OnPiece | None = None,
     ):
         """Check everything once, so that nothing else has to; `on_piece` sees the observations go by."""
-        counts = checked_lengths(lengths)
-        checked, checked_table = checked_observations(observations, table)
+        counts, given = checked_lengths(lengths), as_array("observations", observations)
+        checked, checked_table = checked_observations(given, table)
         if counts.sum() != len(checked):
             raise DatasetError(f"lengths add up to {counts.sum()}, but there are {len(checked)} observations")
         self._set(checked, counts, checked_table)
         _check_finite(self, on_piece)
-        if isinstance(observations, np.ndarray) and observations.dtype == np.float64 and table is None:
-            warn_of_rounding(observations)
+        warn_of_form(given)
 
     def __repr__(self) -> str:
         counts = f"{self.n_episodes:,} episodes, {self.n_transitions:,} transitions"
@@ -299,8 +298,10 @@ def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
 
 def check_flags(name: str, flags: np.ndarray) -> None:
     """Refuse what does not say yes or no of each observation."""
-    if flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
-        found = flags.dtype if flags.dtype.kind not in "biuf" else flags[~np.isin(flags, (0, 1))].flat[0]
+    if flags.dtype == bool:
+        return
+    if flags.dtype.kind not in "iuf" or not np.isin(flags, (0, 1)).all():
+        found = flags.dtype if flags.dtype.kind not in "iuf" else flags[~np.isin(flags, (0, 1))].flat[0]
         raise DatasetError(
             f"{name} must be true or false (or 1 or 0), not {found}; give one flag an observation"
         )

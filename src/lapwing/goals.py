@@ -176,6 +176,7 @@ class GoalMeter:
                 "compute_reward is told where a step arrives and not where it began, which form 'potential' "
                 "needs; use mix or laplacian with hindsight"
             )
+        desired = np.broadcast_to(desired, np.shape(achieved))
         look = self.view.one if np.shape(achieved) == self.view.raw_shape else self.view.many
         z, goals = (look({ACHIEVED: ends}) for ends in (achieved, desired))
         raw = _length(self._flat(z) - self._flat(goals))

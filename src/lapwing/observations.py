@@ -9,6 +9,8 @@ from lapwing.spaces import MOST_STATES, channels_first
 
 FEWEST_VALUES = 1_000
 """A feature should have so many values in float32 from its least to its largest."""
+NOISE = 1e-10
+"""What changes by less than this share of itself is a constant with rounding errors."""
 
 
 def as_array(name: str, values) -> np.ndarray:
@@ -82,10 +84,8 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _learnable(name: str, array: np.ndarray) -> np.ndarray:
-    """Images of whole numbers are bytes; other numbers become float32. Channels come last."""
+    """Images of whole numbers are bytes; other numbers become float32."""
     _check_numbers(name, array)
-    if array.ndim == 4 and channels_first(array.shape[1:]):
-        array = np.moveaxis(array, 1, -1)
     if array.ndim == 4 and np.issubdtype(array.dtype, np.integer):
         if array.dtype != np.uint8 and array.size and not 0 <= array.min() <= array.max() <= 255:
             raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
@@ -99,27 +99,35 @@ def _check_numbers(name: str, array: np.ndarray) -> None:
         raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
 
 
-def warn_of_rounding(given: np.ndarray) -> None:
-    """Warn of features so far from 0, for how little they change, that float32 merges their values.
-
-    Args:
-        given: observations in float64, one a row.
-    """
-    flat = given.reshape(len(given), -1)
-    low, high = flat.min(axis=0), flat.max(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        step = np.spacing(np.maximum(np.abs(low), np.abs(high)).astype(np.float32))
-        coarse = (high > low) & (high - low < FEWEST_VALUES * step)
-        values = (high - low) / step
-    for feature in np.flatnonzero(coarse):
-        if np.array_equal(flat[:, feature], flat[:, feature].astype(np.float32)):
-            continue
+def warn_of_form(given: np.ndarray) -> None:
+    """Warn of observations that can be learned from, but hardly as they are meant."""
+    if given.ndim == 4 and channels_first(given.shape[1:]):
         warnings.warn(
-            f"feature {feature} of the observations lies between {low[feature]:.9g} and {high[feature]:.9g}, "
-            f"where float32 has {values[feature]:,.0f} values: what lies between them is lost; "
-            "subtract its mean",
+            f"images of shape {given.shape[1:]} look as if their channels came first, and are taken for "
+            "(height, width, channels); turn them with numpy.moveaxis(images, 1, -1)",
             LapwingWarning,
             stacklevel=3,
+        )
+    if given.ndim == 2 and given.dtype == np.float64:
+        _warn_of_rounding(given)
+
+
+def _warn_of_rounding(given: np.ndarray) -> None:
+    """Warn of features so far from 0, for how little they change, that float32 merges their values."""
+    low, high = given.min(axis=0), given.max(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.maximum(np.abs(low), np.abs(high))
+        values = (high - low) / np.spacing(largest.astype(np.float32))
+        coarse = (high - low > NOISE * largest) & (values < FEWEST_VALUES)
+        merged = [i for i in np.flatnonzero(coarse) if np.any(given[:, i] != given[:, i].astype(np.float32))]
+    if merged:
+        first, more = merged[0], f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
+        warnings.warn(
+            f"feature {first}{more} of the observations lies between {low[first]:.9g} and {high[first]:.9g}, "
+            f"where float32 has {values[first]:,.0f} values: what lies between them is lost; "
+            "subtract its mean",
+            LapwingWarning,
+            stacklevel=4,
         )
 
 

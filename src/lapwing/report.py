@@ -30,6 +30,7 @@ ABOUT_AUDIT = (
     "reward."
 )
 NO_GAP = 1e-9
+"""A gap below this is none."""
 SOME_STATES = 4_000
 """So many states of data are drawn."""
 FILM_FRAMES = 60

@@ -61,7 +61,7 @@ class View:
         """One observation as φ sees it; an index is a NumPy number."""
         picked = np.asarray(self.pick(observation))
         if picked.shape == self.shape and self.kind == "vector":  # a shorter way for what is seen most
-            return _as_float32(picked)
+            return picked if picked.dtype == np.float32 else _as_float32(picked)
         return self.seen(picked[None])[0]
 
     def many(self, observations: Any) -> np.ndarray:
@@ -168,7 +168,7 @@ def channels_first(shape: tuple[int, ...]) -> bool:
         >>> channels_first((3, 32, 32)), channels_first((32, 32, 3))
         (True, False)
     """
-    return shape[0] in CHANNELS and shape[2] not in CHANNELS
+    return shape[0] in CHANNELS and shape[2] not in CHANNELS and min(shape[1:]) > shape[0]
 
 
 def _as_float32(array: np.ndarray) -> np.ndarray:

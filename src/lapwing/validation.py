@@ -9,6 +9,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import tyro
 
 from lapwing.errors import ConfigError, nearest
@@ -99,8 +100,10 @@ def check_kinds(settings: Any) -> None:
             raise ConfigError(
                 f"{name} must be one of {', '.join(words)}, not {value!r}; {nearest(str(value), words)}"
             )
-        elif bool in parts and not isinstance(value, bool):
-            raise ConfigError(f"{name} must be True or False, not {value!r}")
+        elif bool in parts:
+            if not isinstance(value, bool | np.bool_):
+                raise ConfigError(f"{name} must be True or False, not {value!r}")
+            object.__setattr__(settings, name, bool(value))
 
 
 def chosen_by_lapwing(what: str) -> Any:

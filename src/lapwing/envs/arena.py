@@ -65,7 +65,7 @@ MARGIN = 2
 """How many cells beyond the text are looked at: walls stand on the first of them."""
 NEIGHBOURHOOD = tuple(itertools.product((-1, 0, 1), repeat=2))
 """Steps (row, column) to the cells that touch a cell, and to itself."""
-PAIRS_AT_ONCE = 2**20
+PAIRS_AT_ONCE = 2**18
 """So many points and walls are compared at once where all are."""
 
 
@@ -179,12 +179,12 @@ class Arena:
 
         A wall that is nearer than a cell covers one of the cells round the point.
         """
-        last = np.array(self._wall_at.shape) - 1
-        away = np.full(points.shape[:-1], np.inf)
-        cells = self.cell_at(points) + MARGIN
-        for step in NEIGHBOURHOOD:
-            row, column = np.moveaxis(np.clip(cells + step, 0, last), -1, 0)
-            np.minimum(away, _beyond(points, self.walls[self._wall_at[row, column]]), out=away)
+        last, around = np.array(self._wall_at.shape) - 1, np.array(NEIGHBOURHOOD)
+        away = np.empty(len(points))
+        for some in np.array_split(np.arange(len(points)), 1 + len(points) * len(around) // PAIRS_AT_ONCE):
+            cells = np.clip((self.cell_at(points[some]) + MARGIN)[:, None] + around, 0, last)
+            walls = self.walls[self._wall_at[cells[..., 0], cells[..., 1]]]
+            away[some] = np.min(_beyond(points[some, None], walls), axis=-1)
         return away
 
     def on_floor(self, points: np.ndarray) -> np.ndarray:

@@ -178,10 +178,10 @@ class ControlVectorEnv(VectorEnv):
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, Sequence):
+        if isinstance(seed, Sequence | np.ndarray):
             if len(seed) != self.num_envs:
                 raise ConfigError(f"seed has {len(seed)} numbers, and there are {self.num_envs} bodies")
-            return list(seed)
+            return [None if one is None else operator.index(one) for one in seed]
         return [operator.index(seed) + body for body in range(self.num_envs)]
 
     def _checked_mask(self, mask: Any) -> np.ndarray:

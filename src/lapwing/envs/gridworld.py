@@ -220,9 +220,13 @@ class GridWorldEnv(gymnasium.Env):
 
     def step(self, action):
         """Move; into a wall is to stay."""
-        if not 0 <= action < self.world.n_actions:
+        try:
+            move = int(action)
+        except (TypeError, ValueError):
+            move = -1
+        if move != action or not 0 <= move < self.world.n_actions:
             raise ConfigError(f"action must be 0 … {self.world.n_actions - 1}, not {action!r}")
-        self.state = int(self.world.next_state[self.state, int(action)])
+        self.state = int(self.world.next_state[self.state, move])
         reward = 0.0 if self.goal_state is None else float(self.state == self.goal_state) - 1.0
         return self._observe(), reward, False, False, self._info()
 

@@ -178,7 +178,7 @@ def _scattered(
         dots = axis.scatter(x, y, c=values, s=size, lw=0, cmap=cmap, vmin=least, vmax=limit, rasterized=True)
         figure.colorbar(dots, ax=axis, shrink=0.7)
         axis.set_title(title, fontsize=9)
-        axis.set_facecolor("0.85")  # zero is white
+        axis.set_facecolor("0.85")  # for zero may be white
         axis.spines[["top", "right"]].set_visible(False)
         if rows_and_columns:
             axis.set_aspect("equal")
