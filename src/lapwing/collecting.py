@@ -125,11 +125,11 @@ def _step_single(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All observations, episode after episode, and how many each episode has."""
     actions = random_actions(env.action_space, seed) if policy is None else None
-    rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _kept_dtype(view))
-    lengths: list[int] = []
+    kept = _Kept(view, transitions)
     observation = _begun(env, seed)
-    _put(rows, 0, view, observation)
-    filled, begin, looked_at, key, shape = 1, 0, 0, view.key, view.raw_shape
+    kept.new.append(kept.bytes_of(observation))
+    lengths, length, new = [], 1, kept.new
+    key, dtype, size = view.key, kept.dtype, kept.size
     for step in range(1, transitions + 1):
         try:
             if actions is not None:
@@ -145,28 +145,61 @@ def _step_single(
             observation, _, terminated, truncated, _ = told
         except (TypeError, ValueError):
             raise _old_interface("step", told, "(observation, reward, terminated, truncated, info)") from None
-        # As `_put` does, but a call costs as much as a quick environment's step.
+        # As `bytes_of` does, but a call is a good part of a quick environment's step.
         seen = observation if key is None else observation[key]
-        if getattr(seen, "shape", None) != shape:
-            view.check_shape(np.shape(seen))
-        rows[filled] = seen
-        filled += 1
+        try:
+            as_promised = seen.dtype is dtype and seen.size == size
+        except AttributeError:  # a number or a list
+            as_promised = False
+        new.append(seen.tobytes() if as_promised else kept.bytes_of(observation))
+        length += 1
         if terminated or truncated or step == transitions:
-            _check_kept(rows[filled - 1], seen)
-            lengths.append(filled - begin)
-            begin = filled
+            lengths.append(length)
             if step < transitions:
-                if filled + 2 > len(rows) - (transitions - step):
-                    rows = np.concatenate([rows, np.empty_like(rows)])
-                observation = _begun(env)
-                _put(rows, filled, view, observation)
-                filled += 1
-        if step % STEPS_BETWEEN_REPORTS == 0:
-            _check_finite(rows[looked_at:filled], looked_at, lengths)
-            looked_at = filled
-            if on_progress:
+                observation, length = _begun(env), 1
+                new.append(kept.bytes_of(observation))
+        if step % STEPS_BETWEEN_REPORTS == 0 or step == transitions:
+            kept.check_and_store(lengths)
+            if on_progress and step < transitions:
                 on_progress(step, transitions)
-    return rows[:filled], np.array(lengths)
+    return kept.rows[: kept.filled], np.array(lengths)
+
+
+class _Kept:
+    """Raw observations, one a row: copied as bytes when they come, which is quick, and stored in blocks."""
+
+    def __init__(self, view: View, transitions: int):
+        self.view, self.dtype = view, _kept_dtype(view)
+        self.rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), self.dtype)
+        self.size = self.rows[0].size
+        self.new: list[bytes] = []
+        """Those that are not stored yet."""
+        self.filled = 0
+        """How many are."""
+
+    def bytes_of(self, observation: Any) -> bytes:
+        """An observation that is of the space, whatever array or list it comes as; others are refused."""
+        picked = np.asarray(self.view.pick(observation))
+        self.view.check_shape(picked.shape)
+        kept = picked.astype(self.dtype, copy=False)
+        if kept is not picked:
+            _check_kept(kept, picked)
+        return kept.tobytes()
+
+    def check_and_store(self, lengths: list[int]) -> None:
+        """Store the new ones; NaN is found while there is still something to be saved by stopping."""
+        block = np.frombuffer(b"".join(self.new), self.dtype).reshape(-1, *self.view.raw_shape)
+        bad = first_not_finite(block)
+        if bad is not None:
+            ends = np.cumsum(lengths)
+            episode = int(np.searchsorted(ends, self.filled + bad, side="right"))
+            first = int(ends[episode - 1]) if episode else 0
+            raise DatasetError(not_finite(episode, self.filled + bad - first))
+        if self.filled + len(block) > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+        self.rows[self.filled : self.filled + len(block)] = block
+        self.filled += len(block)
+        self.new.clear()
 
 
 def _step_vector(
@@ -201,7 +234,7 @@ def _step_vector(
         done += int(np.sum(~begins))
         begins = over if mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
         if mode == AutoresetMode.DISABLED and over.any():
-            observations = _begun(env, options={"reset_mask": np.asarray(over)})
+            observations, _ = env.reset(options={"reset_mask": np.asarray(over)})
             for i, row in enumerate(_copied(view, observations)):
                 if over[i]:
                     streams[i].append([row])
@@ -274,16 +307,6 @@ def _may_be_of(action: Any, space: gymnasium.Space) -> bool:
     return bool(np.all((whole == array) & (first <= whole) & (whole < first + count)))
 
 
-def _check_finite(rows: np.ndarray, begin: int, lengths: list[int]) -> None:
-    """Find NaN while there is still something to be saved by stopping."""
-    bad = first_not_finite(rows)
-    if bad is not None:
-        ends = np.cumsum(lengths)
-        episode = int(np.searchsorted(ends, begin + bad, side="right"))
-        first = int(ends[episode - 1]) if episode else 0
-        raise DatasetError(not_finite(episode, begin + bad - first))
-
-
 def _raised(error: Exception) -> LapwingError:
     """What is said of an environment, or a policy, that fails; its own traceback comes with it."""
     if isinstance(error, LapwingError):
@@ -295,11 +318,10 @@ def _raised(error: Exception) -> LapwingError:
     )
 
 
-def _begun(env: gymnasium.Env | VectorEnv, seed: int | None = None, options: Any = None) -> Any:
+def _begun(env: gymnasium.Env | VectorEnv, seed: int | None = None) -> Any:
     """The first observation of an episode."""
-    given: dict[str, Any] = {"seed": seed, "options": options}
     try:
-        told: Any = env.reset(**{name: value for name, value in given.items() if value is not None})
+        told: Any = env.reset() if seed is None else env.reset(seed=seed)
     except Exception as error:
         raise _raised(error) from error
     if not isinstance(told, tuple) or len(told) != 2:
@@ -315,21 +337,10 @@ def _old_interface(method: str, told: Any, wanted: str) -> ConfigError:
     )
 
 
-def _put(rows: np.ndarray, place: int, view: View, observation: Any) -> None:
-    """Copy a raw observation; NumPy alone would stretch one of a wrong shape to fit."""
-    picked = view.pick(observation)
-    view.check_shape(np.shape(picked))
-    rows[place] = picked
-    _check_kept(rows[place], picked)
-
-
-def _check_kept(kept: Any, picked: Any) -> None:
-    """Refuse what an array of the space's type cannot hold: fractions, or numbers beyond its bounds.
-
-    It is looked for at both ends of each episode, for to look at each step would slow down collection.
-    """
+def _check_kept(kept: np.ndarray, picked: np.ndarray) -> None:
+    """Refuse what an array of the space's type cannot hold: fractions, or numbers beyond its bounds."""
     if kept.dtype.kind in "iu" and not np.array_equal(kept, picked):
-        wrong = np.asarray(picked)[kept != picked].flat[0]
+        wrong = picked[kept != picked].flat[0]
         raise ConfigError(
             f"an observation holds {wrong}, and the observation space promises {kept.dtype}; give the space "
             "the type and the bounds of what is in it"
