@@ -279,8 +279,14 @@ class TestCollect:
     def test_a_part_that_the_space_promises_and_the_environment_lacks(self):
         env = Counter(4, False)
         env.observation_space = spaces.Dict({"pos": spaces.Box(-9, 9, (2,))})
-        env.reset = lambda **_: ({"position": np.zeros(2), "time": 0}, {})
-        with pytest.raises(ConfigError, match="has the parts position, time, and the space promises 'pos'"):
+        said = "has the parts position, time, and the space promises 'pos'"
+        wrong = {"position": np.zeros(2), "time": 0}
+        env.reset = lambda **_: ({"pos": np.zeros(2)}, {})
+        env.step = lambda _: (wrong, 0.0, False, False, {})
+        with pytest.raises(ConfigError, match=said):
+            collect(env, 10, observation_key="pos")
+        env.reset = lambda **_: (wrong, {})
+        with pytest.raises(ConfigError, match=said):
             collect(env, 10, observation_key="pos")
 
     def test_what_float32_cannot_hold_is_infinite_without_a_warning(self):

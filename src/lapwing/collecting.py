@@ -146,12 +146,12 @@ def _step_single(
         except (TypeError, ValueError):
             raise _old_interface("step", told, "(observation, reward, terminated, truncated, info)") from None
         # As `bytes_of` does, but a call is a good part of a quick environment's step.
-        seen = observation if key is None else observation[key]
         try:
-            as_promised = seen.dtype is dtype and seen.size == size
-        except AttributeError:  # a number or a list
-            as_promised = False
-        new.append(seen.tobytes() if as_promised else kept.bytes_of(observation))
+            seen = observation if key is None else observation[key]
+            copied = seen.tobytes() if seen.dtype is dtype and seen.size == size else None
+        except (AttributeError, KeyError, TypeError):  # a number or a list, or a part that is missing
+            copied = None
+        new.append(copied or kept.bytes_of(observation))
         length += 1
         if terminated or truncated or step == transitions:
             lengths.append(length)
