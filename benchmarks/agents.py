@@ -7,10 +7,10 @@ import numpy as np
 
 from benchmarks.rows import Row
 from lapwing.agents.finite import train_on_maze
-from lapwing.agents.settings import AgentSettings
 from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import read_maze
-from lapwing.tasks import GridTask, grid_task
+from lapwing.settings.agents import AgentSettings
+from lapwing.shaping.tasks import GridTask, grid_task
 
 STEPS = 3_000
 REPEATS = 3

@@ -8,9 +8,9 @@ import numpy as np
 from benchmarks.agents import torch_network
 from benchmarks.rows import Row
 from lapwing.agents.continuous import Trainer
-from lapwing.agents.control_settings import ResolvedControl
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
+from lapwing.settings.control import ResolvedControl
 
 ROUNDS = 20
 REPEATS = 5

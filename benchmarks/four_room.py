@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rows import Row
-from lapwing.estimators import make_loss
-from lapwing.evaluation import evaluate, exact_spectrum, objective_gap
-from lapwing.learning import train, untrained_encoder
-from lapwing.representation import embed_batch
-from lapwing.resolving import resolve
-from lapwing.ritz import as_learned, moments_of_chain, rayleigh_ritz
-from lapwing.settings import LearnSettings, ResolvedSettings
-from lapwing.targets import Target, open_target
-from lapwing.workflow import represent
+from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.estimators import make_loss
+from lapwing.laplacian.evaluate import evaluate, exact_spectrum, objective_gap
+from lapwing.laplacian.representation import embed_batch
+from lapwing.laplacian.ritz import as_learned, moments_of_chain, rayleigh_ritz
+from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.train import train, untrained_encoder
+from lapwing.runs.learn import represent
+from lapwing.settings.learn import LearnSettings, ResolvedSettings
 
 
 class GapClock:

@@ -12,9 +12,9 @@ import gymnasium
 import numpy as np
 
 from benchmarks.rows import Row
-from lapwing.collecting import collect, random_actions
-from lapwing.data_files import load_experience
-from lapwing.experience import Experience
+from lapwing.data.collect import collect, random_actions
+from lapwing.data.experience import Experience
+from lapwing.data.files import load_experience
 
 STEPS = 50_000
 REPEATS = 15
@@ -75,7 +75,7 @@ def _timed(work) -> float:
 _LEARN = """
 import json, resource, sys, time
 import jax, numpy, lapwing
-from lapwing.targets import open_target
+from lapwing.laplacian.target import open_target
 used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 jax.numpy.ones(3).sum().block_until_ready()
 before, began = used(), time.perf_counter()

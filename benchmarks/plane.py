@@ -3,10 +3,10 @@
 import time
 
 from benchmarks.rows import Row
-from lapwing.evaluation import evaluate
-from lapwing.settings import LearnSettings
-from lapwing.targets import open_target
-from lapwing.workflow import learn_target
+from lapwing.laplacian.evaluate import evaluate
+from lapwing.laplacian.target import open_target
+from lapwing.runs.learn import learn_target
+from lapwing.settings.learn import LearnSettings
 
 
 def measure() -> list[Row]:

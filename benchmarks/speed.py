@@ -7,10 +7,10 @@ import jax
 import numpy as np
 
 from benchmarks.rows import Row
-from lapwing.learning import train
-from lapwing.resolving import resolve
-from lapwing.settings import LearnSettings
-from lapwing.targets import Target, open_target
+from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.train import train
+from lapwing.settings.learn import LearnSettings
 
 SIZES = (2, 200, 200, 20)
 STEPS = 10_000

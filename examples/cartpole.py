@@ -7,7 +7,7 @@ import gymnasium
 
 import lapwing
 from lapwing import plots
-from lapwing.report import telling_features
+from lapwing.cli.report import telling_features
 
 NAMES = ("position", "velocity", "angle", "angular velocity")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import lapwing
-from lapwing.inspecting import inspect
 from lapwing.plots import draw_over_features, save_figure
+from lapwing.runs.inspect import inspect
 
 
 def recorded_walks(episodes: int = 400, steps: int = 100):

@@ -53,7 +53,7 @@ def test_importing_the_package_is_light(heavy):
 
 @pytest.mark.parametrize("heavy", LIGHT)
 def test_importing_the_command_line_is_light(heavy):
-    assert heavy not in modules_after("import lapwing.cli")
+    assert heavy not in modules_after("import lapwing.cli.main")
 
 
 def test_importing_the_package_registers_its_environments():

@@ -12,58 +12,58 @@ from lapwing.envs import register_environments
 
 if TYPE_CHECKING:
     from lapwing.agents.agent import Agent, load_agent
-    from lapwing.collecting import collect
-    from lapwing.comparing import compare_rewards
-    from lapwing.data_files import load_experience, save_episodes
-    from lapwing.embedding import LaplacianEmbedding as LaplacianEmbedding
+    from lapwing.cli.progress import progress_bar
+    from lapwing.data.collect import collect
+    from lapwing.data.experience import Experience
+    from lapwing.data.files import load_experience, save_episodes
     from lapwing.errors import LapwingError, LapwingWarning
-    from lapwing.evaluation import evaluate
-    from lapwing.experience import Experience
-    from lapwing.forward import Forward
+    from lapwing.integrations.online_learner import OnlineLearner
+    from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
+    from lapwing.integrations.torch import to_torch as to_torch
+    from lapwing.integrations.vector_wrappers import VectorLaplacianObservation, VectorLaplacianReward
+    from lapwing.integrations.wrappers import LaplacianObservation, LaplacianReward
+    from lapwing.laplacian.evaluate import evaluate
+    from lapwing.laplacian.forward import Forward
+    from lapwing.laplacian.representation import Representation
+    from lapwing.laplacian.target import open_target
     from lapwing.mazes import Maze, parse_maze, read_maze
-    from lapwing.online_learner import OnlineLearner
-    from lapwing.progress import progress_bar
-    from lapwing.representation import Representation
-    from lapwing.rewards import Goal, GoalReward
-    from lapwing.settings import LearnSettings
-    from lapwing.targets import open_target
-    from lapwing.torch_module import to_torch as to_torch
-    from lapwing.training import train
-    from lapwing.vector_wrappers import VectorLaplacianObservation, VectorLaplacianReward
-    from lapwing.workflow import learn, load
-    from lapwing.wrappers import LaplacianObservation, LaplacianReward
+    from lapwing.runs.compare import compare_rewards
+    from lapwing.runs.learn import learn, load
+    from lapwing.runs.train import train
+    from lapwing.settings.learn import LearnSettings
+    from lapwing.shaping.rewards import Goal, GoalReward
 
 _HOMES = {
     "Agent": "agents.agent",
-    "Experience": "experience",
-    "Forward": "forward",
-    "Goal": "rewards",
-    "GoalReward": "rewards",
-    "LaplacianEmbedding": "embedding",
-    "LaplacianObservation": "wrappers",
-    "LaplacianReward": "wrappers",
+    "Experience": "data.experience",
+    "Forward": "laplacian.forward",
+    "Goal": "shaping.rewards",
+    "GoalReward": "shaping.rewards",
+    "LaplacianEmbedding": "integrations.sklearn",
+    "LaplacianObservation": "integrations.wrappers",
+    "LaplacianReward": "integrations.wrappers",
     "LapwingError": "errors",
     "LapwingWarning": "errors",
-    "LearnSettings": "settings",
+    "LearnSettings": "settings.learn",
     "Maze": "mazes",
-    "OnlineLearner": "online_learner",
-    "Representation": "representation",
-    "VectorLaplacianObservation": "vector_wrappers",
-    "VectorLaplacianReward": "vector_wrappers",
-    "collect": "collecting",
-    "compare_rewards": "comparing",
-    "evaluate": "evaluation",
-    "learn": "workflow",
-    "load": "workflow",
+    "OnlineLearner": "integrations.online_learner",
+    "Representation": "laplacian.representation",
+    "VectorLaplacianObservation": "integrations.vector_wrappers",
+    "VectorLaplacianReward": "integrations.vector_wrappers",
+    "collect": "data.collect",
+    "compare_rewards": "runs.compare",
+    "evaluate": "laplacian.evaluate",
+    "learn": "runs.learn",
+    "load": "runs.learn",
     "load_agent": "agents.agent",
-    "load_experience": "data_files",
-    "save_episodes": "data_files",
-    "open_target": "targets",
+    "load_experience": "data.files",
+    "save_episodes": "data.files",
+    "open_target": "laplacian.target",
     "parse_maze": "mazes",
-    "progress_bar": "progress",
+    "progress_bar": "cli.progress",
     "read_maze": "mazes",
-    "to_torch": "torch_module",
-    "train": "training",
+    "to_torch": "integrations.torch",
+    "train": "runs.train",
 }
 __all__ = [
     "Agent",

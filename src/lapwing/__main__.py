@@ -1,5 +1,5 @@
 """`python -m lapwing` is the command line."""
 
-from lapwing.cli import main
+from lapwing.cli.main import main
 
 main()

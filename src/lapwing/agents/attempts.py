@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Array
 
 from lapwing.agents import ddpg
-from lapwing.encoders import MLP
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
+from lapwing.laplacian.encoders import MLP
 
 EVALUATION_STARTS = 48
 """About so many, spread evenly over the floor; in a maze of more cells, one in the middle of each."""

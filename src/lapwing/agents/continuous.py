@@ -19,14 +19,14 @@ from jaxtyping import Array
 
 from lapwing.agents import ddpg
 from lapwing.agents.attempts import act_now, attempt
-from lapwing.agents.control_settings import ResolvedControl
 from lapwing.agents.rounds import Replay, Rounds, empty_replay
-from lapwing.encoders import MLP, Encoder, EncoderSpec
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import NonFiniteError
-from lapwing.learning import Checkpoints, OnChunk
-from lapwing.online import OnlinePhi, PhiState, sample_recent_pairs
+from lapwing.laplacian.encoders import MLP, Encoder, EncoderSpec
+from lapwing.laplacian.online import OnlinePhi, PhiState, sample_recent_pairs
+from lapwing.laplacian.train import Checkpoints, OnChunk
+from lapwing.settings.control import ResolvedControl
 from lapwing.timing import stopwatch
 
 Reward = Callable[[np.ndarray], np.ndarray]

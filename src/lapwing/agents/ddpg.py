@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 
-from lapwing.encoders import MLP, EncoderSpec, embed, init_encoder
+from lapwing.laplacian.encoders import MLP, EncoderSpec, embed, init_encoder
 
 
 class Batch(NamedTuple):

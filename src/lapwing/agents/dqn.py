@@ -12,9 +12,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Scalar
 
-from lapwing.agents.settings import AgentSettings
-from lapwing.encoders import Encoder, EncoderSpec, default_encoder, embed
 from lapwing.errors import NonFiniteError
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, default_encoder, embed
+from lapwing.settings.agents import AgentSettings
 
 
 class Learner(NamedTuple):

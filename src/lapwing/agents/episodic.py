@@ -32,12 +32,12 @@ from lapwing.agents.dqn import (
     update,
 )
 from lapwing.agents.replay import Transitions, draw, empty_replay, store
-from lapwing.agents.settings import AgentSettings
-from lapwing.encoders import Encoder, EncoderSpec, embed, fit_encoder
+from lapwing.data.spaces import view_of
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.learning import Checkpoints, OnChunk
-from lapwing.representation import embed_batch
-from lapwing.spaces import view_of
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
+from lapwing.laplacian.representation import embed_batch
+from lapwing.laplacian.train import Checkpoints, OnChunk
+from lapwing.settings.agents import AgentSettings
 from lapwing.timing import stopwatch
 
 EVALUATION_EPISODES = 10

@@ -32,14 +32,14 @@ from lapwing.agents.dqn import (
     td_targets,
     update,
 )
-from lapwing.agents.settings import AgentSettings
-from lapwing.encoders import Encoder, EncoderSpec, fit_encoder
-from lapwing.learning import Checkpoints, OnChunk
-from lapwing.online import PhiLearner, PhiState, sample_recent_pairs
-from lapwing.representation import vector_norm
-from lapwing.rewards import FORMS, Step, ToGoal
-from lapwing.settings import RewardForm
-from lapwing.tasks import GridTask
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, fit_encoder
+from lapwing.laplacian.online import PhiLearner, PhiState, sample_recent_pairs
+from lapwing.laplacian.representation import vector_norm
+from lapwing.laplacian.train import Checkpoints, OnChunk
+from lapwing.settings.agents import AgentSettings
+from lapwing.settings.learn import RewardForm
+from lapwing.shaping.rewards import FORMS, Step, ToGoal
+from lapwing.shaping.tasks import GridTask
 from lapwing.timing import stopwatch
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lapwing.agents.control_settings import ResolvedControl
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.errors import ConfigError
+from lapwing.settings.control import ResolvedControl
 
 
 class Replay(NamedTuple):

@@ -6,8 +6,8 @@ from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN, PLANE
 
 GRIDWORLD = "lapwing.envs.gridworld:GridWorldEnv"
 PLANES = "lapwing.envs.plane:PlaneEnv"
-CONTROL = "lapwing.envs.control:ControlEnv"
-CONTROL_VECTOR = "lapwing.envs.control_vector:ControlVectorEnv"
+CONTROL = "lapwing.envs.arena_env:ControlEnv"
+CONTROL_VECTOR = "lapwing.envs.arena_vector:ControlVectorEnv"
 
 
 def register_environments() -> None:

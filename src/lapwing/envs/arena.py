@@ -19,7 +19,7 @@ from scipy.spatial import KDTree
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import ARENAS, Maze, arena_names, parse_maze, read_maze
-from lapwing.validation import checked
+from lapwing.settings.checks import checked
 
 EPISODE_LENGTH = 300
 BodyName = Literal["Point", "Ant"]

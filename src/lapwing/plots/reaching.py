@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from lapwing.control import REACHES
 from lapwing.envs.arena import Arena
 from lapwing.plots.columns import Column, draw_columns
 from lapwing.plots.curves import Curve, colours_of, draw_curves
 from lapwing.plots.maps import WALL
+from lapwing.runs.control import REACHES
 
 
 @dataclass(frozen=True)

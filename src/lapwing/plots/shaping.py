@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from lapwing.audit import Audit, greedy_policy
 from lapwing.envs.gridworld import AGENT, GOAL
 from lapwing.mazes import MOVES
 from lapwing.plots.columns import Column, draw_columns
 from lapwing.plots.curves import Curve
 from lapwing.plots.maps import draw_map
-from lapwing.tasks import GridTask
+from lapwing.shaping.audit import Audit, greedy_policy
+from lapwing.shaping.tasks import GridTask
 
 _CELL = 16
 """Pixels of a cell in an animation."""

@@ -1,0 +1,1 @@
+"""The command line: options, progress, reports; the only code that prints."""

@@ -1,0 +1,390 @@
+"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `train` and `reproduce`.
+
+Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
+and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from lapwing._version import __version__
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning, nearest
+from lapwing.mazes import is_arena
+from lapwing.settings.control import CONTROL_PRESETS
+from lapwing.settings.learn import PRESETS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from lapwing.figures.reproduce import Reproduced
+    from lapwing.runs.control import ControlOutcome
+    from lapwing.runs.learn import Outcome
+    from lapwing.runs.train import AgentOutcome
+
+
+_NUMBERS = tyro.constructors.ConstructorRegistry()
+
+
+@_NUMBERS.primitive_rule
+def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo):
+    """Whole numbers may be written as 100000, 100_000 or 1e5."""
+    if info.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: _whole(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda number: [str(number)],
+    )
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        pass
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer():
+        raise ValueError(f"a whole number is wanted, such as 100000, 100_000 or 1e5, not {word!r}")
+    return int(number)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; exits with 2 on a user's mistake."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        command = _parse(arguments)
+        _show_warnings_as_lines()
+        _COMMANDS[type(command)](command)
+    except LapwingError as error:
+        print(f"lapwing: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("lapwing: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _parse(arguments: list[str]) -> Any:
+    if "--version" in arguments:
+        print(f"lapwing {__version__}")
+        raise SystemExit(0)
+    _check_command(arguments)
+    learning = arguments[:1] == ["learn"]
+    preset = _preset_in(arguments, PRESETS, "default") if learning else "default"
+    default = Learn(**dataclasses.asdict(PRESETS[preset]))
+    learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
+    data = Annotated[Data, tyro.conf.subcommand("data")]
+    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    audit = Annotated[Audit, tyro.conf.subcommand("audit")]
+    train = _train_options(arguments)
+    reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    return tyro.cli(
+        learn | data | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
+        prog="lapwing",
+        description="Laplacian state representations from reinforcement-learning experience.",
+        args=arguments,
+        config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
+        registry=_NUMBERS,
+    )
+
+
+def _check_command(arguments: list[str]) -> None:
+    commands = ("learn", "data", "evaluate", "audit", "train", "reproduce")
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+        raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
+
+
+def _train_options(arguments: list[str]) -> Any:
+    """An agent in an arena has other settings than one in a maze, so the target is looked for first."""
+    named = arguments[1:2] if arguments[1:] and not arguments[1].startswith("-") else arguments[1:]
+    if arguments[:1] != ["train"] or not any(map(is_arena, named)):
+        return Annotated[Train, tyro.conf.subcommand("train")]
+    preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
+    default = TrainInArena(**dataclasses.asdict(preset))
+    return Annotated[TrainInArena, tyro.conf.subcommand("train", default=default)]
+
+
+def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -> str:
+    """The preset sets the defaults that `--help` shows, so it is looked up first."""
+    for position, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--preset":
+            value = value if equals else (arguments[position + 1 :] or [default])[0]
+            if value not in presets:
+                raise ConfigError(f"unknown preset {value!r}; {nearest(value, presets)}")
+            return value
+    return default
+
+
+def _learn(command: Learn) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.data.source import read_source
+    from lapwing.runs.learn import run
+
+    if not command.target:
+        raise ConfigError(
+            "name a target: lapwing learn FourRoom, a maze .txt, a data .npz, gym:ENV_ID, or minari:NAME"
+        )
+    if command.resume and command.out is None:
+        raise ConfigError("resume needs --out, the folder of the run to go on with")
+    console, settings, source = stderr_console(), command.settings(), read_source(command.target)
+    out = command.out or _new_folder(command.target)
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = run(
+            source,
+            settings,
+            out,
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
+    _show(outcome, out, console, as_json=command.json)
+
+
+def _data(command: Data) -> None:
+    from lapwing.cli.progress import stderr_console
+    from lapwing.cli.report import inspection_table
+    from lapwing.runs.inspect import inspect
+
+    found = inspect(command.source, command.observation_key)
+    if command.json:
+        print(json.dumps(found.as_json()))
+    else:
+        stderr_console().print(inspection_table(found))
+    if found.problem is not None:
+        raise DatasetError(found.problem)
+
+
+def _evaluate(command: Evaluate) -> None:
+    from lapwing.cli.progress import stderr_console
+    from lapwing.runs.control import reopen_control
+    from lapwing.runs.folder import RunFolder
+    from lapwing.runs.learn import reopen
+    from lapwing.runs.train import reopen_agent
+
+    config = RunFolder(command.run).config()
+    if config.get("kind") == "agent" and config["target"]["kind"] == "arena":
+        _show_control(reopen_control(command.run), command.run, stderr_console(), as_json=command.json)
+    elif config.get("kind") == "agent":
+        _show_agent(reopen_agent(command.run), command.run, stderr_console(), as_json=command.json)
+    else:
+        _show(reopen(command.run), command.run, stderr_console(), as_json=command.json)
+
+
+def _audit(command: Audit) -> None:
+    from lapwing.cli.progress import stderr_console
+    from lapwing.cli.report import ABOUT_AUDIT, audit_table, draw_comparison
+    from lapwing.runs.compare import compare_rewards
+    from lapwing.settings.agents import read_cell
+
+    if not command.targets:
+        raise ConfigError("name a maze or a run: lapwing audit HardMaze")
+    goal = None if command.goal is None else read_cell(command.goal)
+    comparison = compare_rewards(
+        command.targets, goal=goal, gamma=command.gamma, episode_length=command.episode_length
+    )
+    console = stderr_console()
+    out = command.out or Path("runs") / f"{comparison.task.world.maze.name}-audit"
+    pictures = draw_comparison(comparison, out)
+    console.print(audit_table(comparison))
+    for name, source in comparison.sources.items():
+        console.print(f"{name}: {source}")
+    console.print(ABOUT_AUDIT, style="dim", soft_wrap=False)
+    console.print(f"{pictures[0]}: the maps")
+    if command.json:
+        print(json.dumps([audit.as_json() for audit in comparison.audits], allow_nan=False))
+
+
+def _train(command: Train) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.runs.train import RECIPES, train_agent
+
+    if not command.target:
+        raise ConfigError("name a target: lapwing train HardMaze, a maze .txt, or gym:ENV_ID")
+    if command.resume and command.out is None:
+        raise ConfigError("resume needs --out, the folder of the run to go on with")
+    console, settings = stderr_console(), command.settings()
+    out = command.out or _new_folder(command.target, f"-{settings.reward or 'agent'}")
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = train_agent(
+            command.target,
+            settings,
+            out,
+            representation=command.representation,
+            recipe=RECIPES[command.preset],
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
+    _show_agent(outcome, out, console, as_json=command.json)
+
+
+def _train_in_arena(command: TrainInArena) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.envs.arena import open_arena
+    from lapwing.runs.control import train_control
+
+    if command.resume and command.out is None:
+        raise ConfigError("resume needs --out, the folder of the run to go on with")
+    console, settings = stderr_console(), command.settings()
+    out = command.out or _new_folder(command.target, f"-{settings.reward}")
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = train_control(
+            open_arena(command.target, goal=settings.goal_cell),
+            settings,
+            out,
+            representation=command.representation,
+            overwrite=command.overwrite,
+            resume=command.resume,
+            on_progress=on_progress,
+        )
+    _show_control(outcome, out, console, as_json=command.json)
+
+
+def _reproduce(command: Reproduce) -> None:
+    from lapwing.cli.progress import stderr_console
+    from lapwing.figures import FIGURES, find_study
+    from lapwing.figures.dashboard import dashboard
+    from lapwing.figures.reproduce import figures_with, reproduce
+
+    console = stderr_console()
+    figures = FIGURES if command.figure == "all" else (find_study(command.figure).name,)
+    figures = figures_with(figures, command.preset, command.seeds, command.only)
+    failed = False
+    for figure in figures:
+        try:
+            with dashboard(console) as on_status:
+                made = reproduce(
+                    figure,
+                    preset=command.preset,
+                    out=command.out,
+                    jobs=_cores() if command.jobs is None else command.jobs,
+                    seeds=command.seeds,
+                    only=command.only,
+                    retry=command.retry,
+                    overwrite=command.overwrite,
+                    on_status=on_status,
+                )
+        except KeyboardInterrupt:
+            words = " without --overwrite" if command.overwrite else ""
+            console.print(f"lapwing: to go on, give the same command again{words}")
+            raise
+        _show_figure(made, console)
+        failed = failed or bool(made.failures)
+    if failed:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _resumable(out: Path, console: "Console") -> Iterator[None]:
+    """Say how to go on, if the work is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
+        raise
+
+
+def _cores() -> int:
+    """The cores that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _show_figure(made: "Reproduced", console: "Console") -> None:
+    from lapwing.figures.dashboard import in_words
+
+    if made.runs:
+        words = f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}"
+        console.print(f"{words} ({in_words(made.seconds)})", markup=False)
+    for run, error in made.failures.items():
+        console.print(f"failed: {run}: {error}", markup=False)
+    if made.failures:
+        console.print("try them again with --retry")
+    for path in made.files:
+        print(path)
+
+
+def _new_folder(target: str, ending: str = "") -> Path:
+    """runs/FourRoom, or runs/FourRoom-2 and so on where that is taken."""
+    own = target.rpartition(".py:")[2]  # of gym:FILE.py:CLASS, the class
+    name = Path(own.replace(":", "-")).stem + ending
+    taken = [
+        Path("runs") / name,
+        *(Path("runs") / f"{name}-{number}" for number in range(2, 10_000)),
+    ]
+    return next(path for path in taken if not path.exists())
+
+
+def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.report import draw_all, summary_table
+
+    pictures = draw_all(outcome, out / "figures")
+    _show_run(summary_table(outcome), pictures, outcome.result, out, console, as_json)
+
+
+def _show_agent(outcome: "AgentOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.report import agent_table, draw_agent
+
+    pictures = draw_agent(outcome, out / "figures")
+    _show_run(agent_table(outcome), pictures, outcome.result, out, console, as_json)
+
+
+def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.report import control_table, draw_control
+
+    pictures = draw_control(outcome, out / "figures")
+    _show_run(control_table(outcome), pictures, outcome.result, out, console, as_json)
+
+
+def _show_run(
+    table: "Table",
+    pictures: list[Path],
+    result: dict[str, Any],
+    out: Path,
+    console: "Console",
+    as_json: bool,
+) -> None:
+    console.print(table)
+    console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
+    if as_json:
+        print(json.dumps(result, allow_nan=False))
+
+
+def _show_warnings_as_lines() -> None:
+    original = warnings.showwarning
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if issubclass(category, LapwingWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            original(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", LapwingWarning)
+
+
+_COMMANDS: dict[type, Callable[[Any], None]] = {
+    Learn: _learn,
+    Data: _data,
+    Evaluate: _evaluate,
+    Audit: _audit,
+    Train: _train,
+    TrainInArena: _train_in_arena,
+    Reproduce: _reproduce,
+}

@@ -1,0 +1,228 @@
+"""The commands of lapwing and their options, as documented dataclasses: `--help` is made from them.
+
+Nothing heavy is imported here, so that `--help` is quick.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from lapwing.settings.agents import AgentSettings
+from lapwing.settings.checks import chosen_by_lapwing
+from lapwing.settings.control import ControlSettings
+from lapwing.settings.learn import LearnSettings
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where a run is kept, for the commands that make one."""
+
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: a new one in runs/)")
+    ] = None
+    """The run folder."""
+    overwrite: bool = False
+    """Replace the run that is in the folder."""
+    resume: bool = False
+    """Go on with the run in the folder where it was interrupted."""
+    json: bool = False
+    """Print the measures as one line of JSON on standard output, and nothing else there."""
+
+    def __post_init__(self) -> None:
+        """Check nothing yet: `settings` does, where its message is not wrapped by the parser's."""
+
+
+@dataclass(frozen=True)
+class Learn(RunOptions, LearnSettings):
+    """Learn a representation, evaluate it and draw it.
+
+    lapwing learn FourRoom: 10⁶ random steps, 20 eigenfunctions, in seconds.
+
+    lapwing learn my_maze.txt --dim 11: a maze of your own, # wall, . floor, G goal.
+
+    lapwing learn data.npz --out runs/mine: recorded experience; minari:NAME, a Minari data set.
+
+    lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
+
+    lapwing learn gym:my_env.py:MyEnv: one of your own, the class MyEnv in my_env.py.
+
+    lapwing learn PlaneFourRoom: continuous positions, with a fine discretisation for the truth.
+
+    lapwing learn PointUMaze --preset paper-control: a body in a MuJoCo maze.
+
+    lapwing learn FourRoom --preset paper: the recipe of Wu, Tucker and Nachum (2019).
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
+    (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
+    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz file or a folder of data, or minari:NAME."""
+
+    def settings(self) -> LearnSettings:
+        """The settings of learning alone."""
+        names = [field.name for field in dataclasses.fields(LearnSettings)]
+        return LearnSettings(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True)
+class Data:
+    """Say what is in a data set, and what lapwing would do with it.
+
+    lapwing data inspect walks.npz: episodes, lengths, shapes, ranges, NaN, and whether states repeat.
+
+    lapwing data inspect minari:point/umaze-v0 --observation-key observation: a part of Dict observations.
+    """
+
+    action: Annotated[tyro.conf.Positional[Literal["inspect"]], tyro.conf.arg(metavar="inspect")]
+    """What to do with it."""
+    source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
+    """An .npz file, a folder of lapwing.save_episodes, or minari:NAME."""
+    observation_key: str | None = None
+    """Which part of Dict observations to look at."""
+    json: bool = False
+    """Print what was found as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a finished run again, against the exact spectrum where there is one, and draw it.
+
+    lapwing evaluate runs/FourRoom: a representation.
+
+    lapwing evaluate runs/HardMaze-mix: an agent; its pictures are drawn again.
+    """
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The folder of a finished run."""
+    json: bool = False
+    """Print the measures as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Judge shaped rewards before any agent is trained: how they mislead, and how far one must look ahead.
+
+    lapwing audit HardMaze: every filter, with φ as the chain's own eigenvectors give it.
+
+    lapwing audit runs/HardMaze: with the φ that was learned.
+
+    lapwing audit HardMaze runs/a runs/b --goal 1,1: side by side, for another goal.
+    """
+
+    targets: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MAZE|RUN ...", help_behavior_hint="")
+    ] = ()
+    """A maze, runs of lapwing learn, or several of them of one maze."""
+    goal: Annotated[
+        str | None, tyro.conf.arg(metavar="ROW,COLUMN", help_behavior_hint="(default: the maze's own)")
+    ] = None
+    """The cell to be reached."""
+    gamma: float = 0.98
+    """The agent's discount."""
+    episode_length: int = 50
+    """Steps in an episode."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: runs/MAZE-audit)")
+    ] = None
+    """Where the picture goes."""
+    json: bool = False
+    """Print the audits as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
+class Train(RunOptions, AgentSettings):
+    """Train a DQN agent on a shaped reward, with a learning curve and an animation of its policy.
+
+    lapwing train HardMaze: learns φ first (seconds), then from its distance as a potential.
+
+    lapwing train HardMaze --reward mix --preset paper: the paper's φ and reward.
+
+    lapwing train TwoRoom --reward sparse --steps 10000: no φ, to compare with.
+
+    lapwing train HardMaze --representation runs/HardMaze: with a φ that is there.
+
+    lapwing train gym:CartPole-v1 --gamma 0.99: any environment with discrete actions and its own reward.
+
+    lapwing train PointUMaze --reward mix: DDPG in a MuJoCo maze; lapwing train PointUMaze --help lists its
+    settings.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), gym:ENV_ID, or an arena (PointUMaze,
+    PointHookMaze, AntUMaze, AntHookMaze, or Point:my_maze.txt)."""
+    representation: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first, if needed)")
+    ] = None
+    """A run of lapwing learn on the same maze, or a saved representation."""
+    preset: Literal["default", "paper"] = "default"
+    """How φ is learned where none is given: lapwing's way, or the paper's."""
+
+    def settings(self) -> AgentSettings:
+        """The settings of the agent alone."""
+        names = [field.name for field in dataclasses.fields(AgentSettings)]
+        return AgentSettings(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True)
+class TrainInArena(RunOptions, ControlSettings):
+    """Train a DDPG agent in a MuJoCo maze, with a learning curve, its paths and a film.
+
+    lapwing train PointUMaze --reward mix: learns φ of (x, y) first, then from its distance.
+
+    lapwing train PointHookMaze --reward fullmix --preset paper: φ of the whole state, the paper's sizes.
+
+    lapwing train PointUMaze --reward mix --online: φ is learned while the agent learns.
+
+    lapwing train Ant:my_maze.txt --reward sparse --steps 160000: a maze of your own, # wall, . floor, G goal.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
+    """An arena: PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or Point:my_maze.txt, Ant:my_maze.txt."""
+    representation: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first, if needed)")
+    ] = None
+    """A run of lapwing learn in the same arena, or a saved representation."""
+
+    def settings(self) -> ControlSettings:
+        """The settings of the agent alone."""
+        names = [field.name for field in dataclasses.fields(ControlSettings)]
+        return ControlSettings(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Make a figure of the paper: run what is missing, then write its table, text and picture.
+
+    lapwing reproduce fig3: gap against data, three inputs, five seeds, in minutes.
+
+    lapwing reproduce fig4: agents on shaped rewards in three mazes.
+
+    lapwing reproduce fig5 --only environment=PointUMaze: agents in a MuJoCo maze.
+
+    lapwing reproduce fig3 --preset paper --jobs 8: the paper's settings to the letter.
+
+    lapwing reproduce fig3 --only input=position n=1000: a part of the grid.
+
+    Stop it at any moment; the same command goes on. What OUT/FIGURE.csv holds counts as done.
+    """
+
+    figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE", help_behavior_hint="")]
+    """fig1 (shaped rewards), fig2 (the maze), fig3 (gap, d=20), fig4 (agents in mazes), fig5 (agents in
+    arenas), fig6 (gap, d=50, 100), fig7 (weight of the penalty), fig8 (online), or all."""
+    preset: Literal["quick", "paper"] = "quick"
+    """quick, or paper for the paper's settings."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
+    """Where FIGURE.csv, the text and the pictures go."""
+    jobs: Annotated[int | None, chosen_by_lapwing("the number of cores")] = None
+    """Worker processes, one thread each."""
+    seeds: int = 5
+    """How many seeds, from 0 on."""
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=VALUE ...")] = ()
+    """Run a part of the grid: by environment, method, input, n, d, beta, reward or seed."""
+    retry: bool = False
+    """Try runs again that failed."""
+    overwrite: bool = False
+    """Do runs again that are in the table."""

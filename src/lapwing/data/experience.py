@@ -1,0 +1,334 @@
+"""Experience: what an agent saw, episode by episode, checked before anything is learned from it.
+
+All observations stand in one array, episode after episode; `lengths` says how many belong to each. Where
+the states can be enumerated, the array holds their ids and `table` one observation a state. No pair of
+states is ever taken across the end of an episode.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lapwing.data.memory_map import IN_MEMORY, is_large, looked_up, mapping_of, pieces
+from lapwing.data.observations import (
+    as_array,
+    checked_lengths,
+    checked_observations,
+    first_not_finite,
+    not_finite,
+    too_short,
+    warn_of_form,
+)
+from lapwing.errors import DatasetError
+from lapwing.storage import write_atomically
+
+OnPiece = Callable[[np.ndarray], object]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Experience:
+    """Validated episodes.
+
+    Args:
+        observations: all observations, episode after episode: vectors (n, k), images (n, h, w, c) of bytes,
+            or, with a `table`, integer ids (n,). Integer ids without a table stand for themselves.
+        lengths: how many observations each episode has; at least two, for a transition needs both ends.
+        table: the observation of each id, if the states are enumerated.
+
+    Example:
+        >>> Experience(np.zeros((5, 2)), [2, 3]).n_transitions
+        3
+    """
+
+    observations: np.ndarray
+    lengths: np.ndarray
+    table: np.ndarray | None = None
+
+    def __init__(
+        self,
+        observations: ArrayLike,
+        lengths: ArrayLike,
+        table: ArrayLike | None = None,
+        *,
+        on_piece: OnPiece | None = None,
+    ):
+        """Check everything once, so that nothing else has to; `on_piece` sees the observations go by."""
+        counts, given = checked_lengths(lengths), as_array("observations", observations)
+        checked, checked_table = checked_observations(given, table)
+        if counts.sum() != len(checked):
+            raise DatasetError(f"lengths add up to {counts.sum()}, but there are {len(checked)} observations")
+        self._set(checked, counts, checked_table)
+        _check_finite(self, on_piece)
+        warn_of_form(given)
+
+    def __repr__(self) -> str:
+        counts = f"{self.n_episodes:,} episodes, {self.n_transitions:,} transitions"
+        return f"Experience({counts}, observations of shape {self.observation_shape})"
+
+    def _set(self, observations: np.ndarray, lengths: np.ndarray, table: np.ndarray | None) -> None:
+        object.__setattr__(self, "observations", observations)
+        object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "table", table)
+
+    def _part(self, observations: np.ndarray, lengths: np.ndarray) -> "Experience":
+        """Some of it, which has been checked."""
+        part = object.__new__(Experience)
+        part._set(observations, lengths, self.table)
+        return part
+
+    @classmethod
+    def from_episodes(cls, episodes: Iterable[ArrayLike]) -> "Experience":
+        """Episodes given as one array of observations each.
+
+        Example:
+            >>> Experience.from_episodes([np.zeros((4, 2)), np.ones((3, 2))]).n_episodes
+            2
+        """
+        if (
+            isinstance(episodes, np.ndarray)
+            and episodes.ndim < 3
+            and not np.issubdtype(episodes.dtype, np.integer)
+        ):
+            raise DatasetError(
+                f"episodes are one array of shape {episodes.shape}; give a list with an array for each, or "
+                "use Experience.from_ends"
+            )
+        if not isinstance(episodes, Iterable):
+            raise DatasetError(f"episodes must be arrays, one an episode, not {episodes!r}")
+        arrays = [as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
+        if not arrays:
+            raise DatasetError("there are no episodes; give at least one of two observations")
+        for number, array in enumerate(arrays):
+            if array.ndim == 0:
+                raise DatasetError(f"episode {number} is a single number; give an array of observations")
+            if array.shape[1:] != arrays[0].shape[1:]:
+                raise DatasetError(
+                    f"episode {number} has observations of shape {array.shape[1:]}, "
+                    f"episode 0 of {arrays[0].shape[1:]}; give all the same shape"
+                )
+        return cls(np.concatenate(arrays), np.array([len(array) for array in arrays]))
+
+    @classmethod
+    def from_ends(cls, observations: ArrayLike, ends: ArrayLike) -> "Experience":
+        """One array of observations, and for each whether it is the last of its episode.
+
+        What follows the last end is an episode too, which was not over. Episodes of a single observation
+        hold no transition and are left out.
+
+        Example:
+            >>> Experience.from_ends(np.zeros((5, 2)), [0, 0, 1, 0, 0]).lengths.tolist()
+            [3, 2]
+        """
+        array, flags = as_array("observations", observations), as_array("ends", ends)
+        check_flags("ends", flags)
+        if array.ndim == 0 or flags.shape != array.shape[:1]:
+            raise DatasetError(
+                f"ends have shape {flags.shape}, and observations {array.shape}; give one flag an observation"
+            )
+        lengths = lengths_of(flags.astype(bool))
+        kept = np.repeat(lengths > 1, lengths)
+        return cls(array if kept.all() else array[kept], lengths[lengths > 1])
+
+    @property
+    def n_episodes(self) -> int:
+        """How many episodes there are."""
+        return len(self.lengths)
+
+    @property
+    def n_transitions(self) -> int:
+        """How many one-step transitions there are."""
+        return len(self.observations) - self.n_episodes
+
+    @property
+    def n_states(self) -> int | None:
+        """How many states can be enumerated, or None where they cannot."""
+        return None if self.table is None else len(self.table)
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of one observation; () for an id that stands for itself."""
+        seen = self.observations if self.table is None else self.table
+        return seen.shape[1:]
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the observations are, or are part of, a mapped file that is too large for memory."""
+        return is_large(self.observations)
+
+    def transitions(self, numbers: np.ndarray) -> np.ndarray:
+        """Where the transitions of these numbers, counted from 0 over all episodes, begin.
+
+        Example:
+            >>> Experience(np.zeros((5, 2)), [2, 3]).transitions(np.array([0, 1, 2])).tolist()
+            [0, 2, 3]
+        """
+        return numbers + np.searchsorted(self._transitions_before, numbers, side="right")
+
+    @cached_property
+    def _transitions_before(self) -> np.ndarray:
+        """How many transitions there are up to the end of each episode."""
+        return np.cumsum(self.lengths - 1)
+
+    @cached_property
+    def longest(self) -> int:
+        """How many steps the longest episode has."""
+        return int(self.lengths.max()) - 1
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """The place of the last observation of each episode."""
+        return np.cumsum(self.lengths) - 1
+
+    @cached_property
+    def horizons(self) -> np.ndarray:
+        """How many steps follow each observation within its episode."""
+        ends = np.repeat(np.cumsum(self.lengths), self.lengths)
+        return ends - 1 - np.arange(len(self.observations))
+
+    def observe(self, positions: np.ndarray) -> np.ndarray:
+        """The observations at these places of the array."""
+        mapping = mapping_of(self.observations)
+        if mapping is not None:
+            return looked_up(self.observations, mapping, np.asarray(positions))
+        chosen = self.observations[positions]
+        return chosen if self.table is None else self.table[chosen]
+
+    def episodes(self, chosen: np.ndarray) -> "Experience":
+        """The episodes that a mask over all of them chooses."""
+        within = np.repeat(chosen, self.lengths)
+        return self._part(self.observations[within], self.lengths[chosen])
+
+    def split(self, share: float) -> tuple["Experience", "Experience"]:
+        """Two parts, the second with about this share of the episodes.
+
+        Every so-many-th episode goes to the second part; the last ones where the data is large, so that
+        nothing is copied; and the end of the data where there are too few episodes for either. Both parts
+        hold a transition if there are four observations.
+
+        Example:
+            >>> first, second = Experience(np.zeros((50, 2)), [5] * 10).split(0.2)
+            >>> first.n_episodes, second.n_episodes
+            (8, 2)
+        """
+        second = min(max(1, round(share * self.n_episodes)), self.n_episodes - 1)
+        if self.n_episodes < 5:
+            return self._split_at(int(len(self.observations) * (1 - share)))
+        if self.on_disk or self.observations.nbytes > IN_MEMORY:  # the same where it was loaded again
+            return self._split_at(int(self.lengths[: self.n_episodes - second].sum()))
+        chosen = np.zeros(self.n_episodes, bool)
+        chosen[np.linspace(0, self.n_episodes - 1, second).round().astype(int)] = True
+        return self.episodes(~chosen), self.episodes(chosen)
+
+    def _split_at(self, place: int) -> tuple["Experience", "Experience"]:
+        """Before and from this place; an episode that is cut becomes two.
+
+        A single observation on either side of the cut has no transition and is left out: always the last
+        of the first part or the first of the second, so that nothing is copied.
+        """
+        place = min(max(place, 2), len(self.observations) - 2)
+        begins = self.ends + 1 - self.lengths
+        before = np.clip(place - begins, 0, self.lengths)
+        after = self.lengths - before
+        end, begin = place - int(np.sum(before == 1)), place + int(np.sum(after == 1))
+        return (
+            self._part(self.observations[:end], before[before > 1]),
+            self._part(self.observations[begin:], after[after > 1]),
+        )
+
+    def tabulated(self, limit: int = 5_000) -> "Experience":
+        """The same with enumerated states, if at most `limit` differ and they recur; else itself.
+
+        Observations that hardly ever recur are continuous, however few they are.
+        """
+        if self.table is not None:
+            return self
+        flat = self.observations.reshape(len(self.observations), -1)
+        if self.on_disk or len(np.unique(flat[: 4 * limit], axis=0)) > limit:
+            return self
+        _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        if len(first) > min(limit, len(flat) // 2):
+            return self
+        return Experience(ids.reshape(-1).astype(np.int32), self.lengths, self.observations[first])
+
+    def sha256(self) -> str:
+        """A digest of the content."""
+        digest = hashlib.sha256()
+        for array in (self.observations, self.lengths, self.table):
+            if array is not None:
+                digest.update(f"{array.dtype}{array.shape}".encode())
+                for _, piece in pieces(array):
+                    digest.update(np.ascontiguousarray(piece).data)
+        return digest.hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write an .npz file: `observations`, `lengths`, `table` if there is one, and the `sha256` of all."""
+        # The digest comes first: damage to the archive's directory can hide what follows an entry.
+        arrays = {"sha256": np.frombuffer(bytes.fromhex(self.sha256()), np.uint8)}
+        arrays |= {"observations": _smallest_integers(self.observations), "lengths": self.lengths}
+        if self.table is not None:
+            arrays["table"] = self.table
+        write_atomically(
+            Path(path),
+            lambda buffer: np.savez(buffer, **arrays),  # pyright: ignore[reportArgumentType]
+        )
+
+
+def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
+    """One episode as it will be learned from; one that cannot be is refused by its number."""
+    array = as_array(f"episode {number}", episode)
+    if array.ndim == 0:
+        raise DatasetError(f"episode {number} is a single number; give an array of observations")
+    if len(array) < 2:
+        raise DatasetError(too_short(number, len(array)))
+    try:
+        checked, _ = checked_observations(array, None)
+    except DatasetError as error:
+        raise DatasetError(f"episode {number}: {error}") from error
+    for begin, piece in pieces(checked):
+        bad = first_not_finite(piece)
+        if bad is not None:
+            raise DatasetError(not_finite(number, begin + bad))
+    return checked
+
+
+def check_flags(name: str, flags: np.ndarray) -> None:
+    """Refuse what does not say yes or no of each observation."""
+    if flags.dtype == bool:
+        return
+    if flags.dtype.kind not in "iuf" or not np.isin(flags, (0, 1)).all():
+        found = flags.dtype if flags.dtype.kind not in "iuf" else flags[~np.isin(flags, (0, 1))].flat[0]
+        raise DatasetError(
+            f"{name} must be true or false (or 1 or 0), not {found}; give one flag an observation"
+        )
+
+
+def lengths_of(ends: np.ndarray) -> np.ndarray:
+    """How many observations each episode has, from which of them are its last."""
+    last = np.append(np.flatnonzero(ends), len(ends) - 1)
+    return np.diff(np.unique(last), prepend=-1)
+
+
+def _check_finite(experience: Experience, on_piece: OnPiece | None) -> None:
+    array = experience.observations if experience.table is None else experience.table
+    if on_piece is not None and experience.table is not None:
+        for _, piece in pieces(experience.observations):
+            on_piece(piece)
+    for begin, piece in pieces(array):
+        if on_piece is not None and experience.table is None:
+            on_piece(piece)
+        bad = first_not_finite(piece)
+        if bad is None:
+            continue
+        if experience.table is not None:
+            raise DatasetError(f"table holds NaN or infinity at state {begin + bad}; mend or drop it")
+        episode = int(np.searchsorted(experience.ends, begin + bad))
+        raise DatasetError(not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
+
+
+def _smallest_integers(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.min_scalar_type(array.max())) if array.dtype == np.int32 else array

@@ -1,0 +1,18 @@
+"""The figures of the paper, each from one command: `lapwing reproduce`."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from lapwing.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from lapwing.figures.study import Study
+
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8")
+
+
+def find_study(name: str) -> "Study":
+    """The study of a figure, by the name of its module."""
+    if name not in FIGURES:
+        raise ConfigError(f"unknown figure {name!r}; {nearest(name, (*FIGURES, 'all'))}")
+    return importlib.import_module(f"lapwing.figures.{name}").STUDY

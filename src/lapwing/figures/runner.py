@@ -1,0 +1,173 @@
+"""Running a grid: what is not yet in the table, by several workers, to be stopped and taken up at any moment.
+
+Beside the table `OUT/FIGURE.csv` stands the folder `OUT/.FIGURE`: a lock, the folders of unfinished runs with
+their checkpoints, compiled programs, and the runs that failed with their errors.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lapwing import storage
+from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_of, write_table
+from lapwing.figures.pool import GONE, Pool, Worker
+
+Group = tuple[str, str]
+"""Method and input, or reward and maze: runs that take about as long as each other."""
+
+
+@dataclass
+class Status:
+    """How far a grid is."""
+
+    runs: list[Run]
+    jobs: int
+    done: set[str]
+    """Keys of the runs in the table."""
+    failures: dict[str, str]
+    """Keys of the runs that failed, with the error of each."""
+    workers: list[Worker] = field(default_factory=list)
+    waiting: list[Run] = field(default_factory=list)
+    seconds: dict[Group, list[float]] = field(default_factory=dict)
+    """What the runs of each group took here, from order to answer."""
+
+    def seconds_to_go(self) -> float | None:
+        """An estimate from the runs that were finished so far; None before the first."""
+        taken = [one for group in self.seconds.values() for one in group]
+        if not taken:
+            return None
+        overall = sum(taken) / len(taken)
+        means = {group: sum(times) / len(times) for group, times in self.seconds.items()}
+        left = [*self.waiting, *(worker.run for worker in self.workers if worker.run)]
+        return sum(means.get(group_of(run), overall) for run in left) / self.jobs
+
+
+OnStatus = Callable[[Status], None]
+
+
+def group_of(run: Run) -> Group:
+    """The group of runs that take about as long as this one."""
+    return (run.method, run.input) if run.reward is None else (run.reward, run.environment)
+
+
+def execute_grid(
+    runs: list[Run],
+    chosen: set[str],
+    table: Path,
+    *,
+    jobs: int,
+    borrowed: list[Row] | None = None,
+    retry: bool = False,
+    overwrite: bool = False,
+    on_status: OnStatus | None = None,
+) -> tuple[list[Row], dict[str, str]]:
+    """Do runs that are not yet in `table`; returns the rows of all, and the failed keys with their errors.
+
+    Args:
+        runs: a whole grid.
+        chosen: keys of the runs to do now.
+        table: the CSV file of results, which is written after every run.
+        jobs: how many worker processes.
+        borrowed: rows of other tables; those of runs that are asked for count as done.
+        retry: try runs again that failed before.
+        overwrite: do runs again that are in the table.
+        on_status: called now and then, and after every run.
+    """
+    folder = table.parent / f".{table.stem}"
+    storage.make_folder(folder)
+    with storage.lock(folder):
+        storage.remove_leftovers(table.parent, of=table.stem)
+        wanted = {run.key for run in runs}
+        rows = [row for row in read_table(table) if not (overwrite and row["key"] in chosen)]
+        missing = wanted - {row["key"] for row in rows} - (chosen if overwrite else set())
+        rows += [row for row in borrowed or [] if row["key"] in missing]
+        record = _Record(table, folder / "failures.json", rows)
+        again = chosen if overwrite else chosen & set(record.failures) if retry else set()
+        record.forget(again)
+        for key in again:
+            storage.remove_tree(folder / key)
+        todo = [run for run in runs if run.key in chosen - record.done - set(record.failures)]
+        status = Status([run for run in runs if run.key in chosen], jobs, record.done, record.failures)
+        if todo:
+            _work(todo, record, status, folder, on_status)
+        else:
+            write_table(table, record.rows)
+            if on_status:
+                on_status(status)
+        return (
+            [row for row in record.rows if row["key"] in wanted],
+            {key: error for key, error in record.failures.items() if key in wanted},
+        )
+
+
+class _Record:
+    """The table and the failures, on disk and in memory."""
+
+    def __init__(self, table: Path, failed: Path, rows: list[Row]):
+        self._table, self._failed, self.rows = table, failed, rows
+        self.done = {row["key"] for row in rows}
+        self.failures: dict[str, str] = storage.read_json(failed) if failed.is_file() else {}
+        self.forget(self.done)
+
+    def forget(self, keys: set[str]) -> None:
+        """Let these count as not failed."""
+        if keys & set(self.failures):
+            self.failures = {key: error for key, error in self.failures.items() if key not in keys}
+            storage.write_json(self._failed, self.failures)
+
+    def add(self, run: Run, measured: Measured) -> None:
+        self.rows += rows_of(run, measured)
+        self.done.add(run.key)
+        write_table(self._table, self.rows)
+
+    def fail(self, run: Run, error: str) -> None:
+        self.failures[run.key] = error
+        storage.write_json(self._failed, self.failures)
+
+
+def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_status: OnStatus | None) -> None:
+    waiting, pool = deque(todo), Pool(status.jobs, folder / "compiled")
+    began: dict[str, float] = {}
+    try:
+        while waiting or any(worker.run for worker in pool.workers):
+            while waiting and (worker := pool.idle()):
+                run = waiting.popleft()
+                began[run.key] = time.monotonic()
+                worker.begin(run, folder / run.key)
+            heard = pool.hear(seconds=0.5)
+            if heard:
+                _note(*heard, record, status, began, folder)
+            status.workers, status.waiting = list(pool.workers), list(waiting)
+            if on_status:
+                on_status(status)
+    finally:
+        pool.close()
+
+
+def _note(
+    worker: Worker,
+    said: dict[str, Any],
+    record: _Record,
+    status: Status,
+    began: dict[str, float],
+    folder: Path,
+) -> None:
+    """Take in what a worker says: progress, measures, an error, or that it is gone."""
+    if "progress" in said:
+        worker.progress = tuple(said["progress"])
+        return
+    run, worker.run = worker.run, None
+    if run is None:
+        return
+    if said is GONE:
+        record.fail(run, worker.last_words())
+    elif "error" in said:
+        record.fail(run, said["error"])
+    else:
+        measures = [Measure(*measure) for measure in said["measures"]]
+        record.add(run, Measured(measures, said["seconds"]))
+        status.seconds.setdefault(group_of(run), []).append(time.monotonic() - began[run.key])
+        storage.remove_tree(folder / run.key)

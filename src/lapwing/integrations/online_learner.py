@@ -1,0 +1,315 @@
+"""φ learned while a policy changes, from a training loop of the user's own.
+
+Each update takes the episodes that the policy has just made, keeps the most recent ones, and goes on learning
+from pairs of them. λ falls over the updates, for a policy that has learned moves faster (the paper).
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lapwing.data.experience import Experience
+from lapwing.errors import ConfigError, DatasetError, NonFiniteError
+from lapwing.laplacian.choose import LEARNING_RATES
+from lapwing.laplacian.encoders import EncoderSpec, data_bandwidth, default_encoder, fit_encoder
+from lapwing.laplacian.online import PhiLearner, PhiState
+from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
+from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, with_fixed_signs
+from lapwing.laplacian.sampling import draw_pairs, surviving_share
+from lapwing.laplacian.step_size import step_size
+from lapwing.laplacian.target import Target
+from lapwing.runs.learn import REFERENCE_STATES
+from lapwing.settings.checks import checked, checked_hidden
+from lapwing.settings.learn import EncoderName, ResolvedSettings
+
+ONLINE = "online"
+"""What the target of such a representation is called."""
+MOST_PAIRS = 20_000
+"""So many pairs tell the eigenfunctions apart after each update."""
+SOME_STATES = 2_000
+"""On so many states drift is measured."""
+PAIR_BYTES = 1 << 27
+"""So much of the pairs is laid out for the network at a time; images are large."""
+
+
+class Update(NamedTuple):
+    """What an update did."""
+
+    number: int
+    """Counted from 1."""
+    transitions: int
+    """How many are kept to learn from."""
+    lam: float
+    """λ of this update."""
+    surviving_share: float
+    """The share of pairs that end within their episode at this λ."""
+    loss: float
+    """The mean over the steps of this update."""
+    graph_drawing: float
+    penalty: float
+    drift: float
+    """The largest principal angle, in radians, between the eigenfunctions now and after the last update, over
+    states that are kept; π/2 at first."""
+    eigenvalues: np.ndarray
+
+
+class OnlineLearner:
+    """Learns φ from episodes as they come.
+
+    Args:
+        dim: how many eigenfunctions, the constant among them.
+        lam: λ of the first update.
+        lam_final: λ of the last one over which it falls.
+        anneal_updates: over how many updates λ falls from one to the other; after them it stays.
+        steps: gradient steps in an update.
+        batch: pairs in a step.
+        capacity: how many transitions are kept; the oldest episodes go first, the last one stays.
+        n_states: how many states there are, where observations are indices.
+        beta: the weight of the orthonormality penalty.
+        delta: what the penalty draws E[φ_i²] to.
+        learning_rate: Adam's; None chooses by the encoder.
+        encoder: the network; None chooses by the observation.
+        hidden: widths of its hidden layers.
+        oversample: dimensions learned beyond `dim`.
+        seed: of everything random.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> walks = np.clip(np.cumsum(rng.normal(0, 0.2, (20, 51, 2)), axis=1), -1, 1)
+        >>> learner = OnlineLearner(dim=4, steps=20, hidden=(16,))
+        >>> learner.update(walks).transitions
+        1000
+        >>> learner.update(walks[:10]).drift < 1.6
+        True
+        >>> learner.representation.eigenfunctions(np.zeros((3, 2))).shape
+        (3, 4)
+    """
+
+    def __init__(
+        self,
+        dim: int = 10,
+        *,
+        lam: float = 0.99,
+        lam_final: float = 0.95,
+        anneal_updates: int = 100,
+        steps: int = 200,
+        batch: int = 256,
+        capacity: int = 100_000,
+        n_states: int | None = None,
+        beta: float = 1.0,
+        delta: float = 1.0,
+        learning_rate: float | None = None,
+        encoder: EncoderName | None = None,
+        hidden: tuple[int, ...] = (128, 128),
+        oversample: int = 4,
+        seed: int = 0,
+    ):
+        self._anneal_updates = checked("anneal_updates", anneal_updates, whole=True, least=1)
+        self._capacity = checked("capacity", capacity, whole=True, least=1)
+        self._n_states = None if n_states is None else checked("n_states", n_states, whole=True, least=1)
+        self._given = {"learning_rate": learning_rate, "encoder": encoder}
+        # The fields of LearnSettings check themselves, and the representation is saved with them.
+        fields: dict[str, Any] = {
+            "dim": dim,
+            "lam": lam,
+            "lam_final": lam_final,
+            "beta": beta,
+            "delta": delta,
+        }
+        fields |= {"steps": steps, "stop": steps, "batch": batch, "oversample": oversample, "seed": seed}
+        fields |= {"hidden": checked_hidden(hidden), "estimator": "pairwise", "schedule": "constant"}
+        fields |= {name: value for name, value in self._given.items() if value is not None}
+        self._settings = ResolvedSettings(**fields)
+        self._episodes: list[np.ndarray] = []
+        self._updates = 0
+        self._model: _Model | None = None
+        self._snapshot: Representation | None = None
+
+    def __repr__(self) -> str:
+        return f"OnlineLearner({self._updates} updates, {_transitions(self._episodes)} transitions kept)"
+
+    @property
+    def representation(self) -> Representation:
+        """φ as it is after the last update."""
+        if self._snapshot is None:
+            raise ConfigError("nothing has been learned yet; call update(episodes) first")
+        return self._snapshot
+
+    def update(self, episodes: Iterable[ArrayLike]) -> Update:
+        """Keep these episodes, learn for `steps` steps, and say what became of φ.
+
+        An update that raises an error changes nothing.
+
+        Args:
+            episodes: arrays of observations, one an episode, each with at least two.
+        """
+        new = Experience.from_episodes(episodes)
+        self._check_alike(new)
+        kept = self._kept_with(new)
+        experience = self._experience(kept)
+        lam = self._lam()
+        model, losses = self._learn(self._model or self._untrained(experience), experience, lam)
+        now = _represent(model, experience)
+        moved = np.pi / 2 if self._snapshot is None else drift(self._snapshot, now, _some(experience))
+        self._model, self._snapshot, self._episodes = model, now, kept
+        self._updates += 1
+        return Update(
+            number=self._updates,
+            transitions=experience.n_transitions,
+            lam=lam,
+            surviving_share=surviving_share(experience, lam),
+            drift=moved,
+            eigenvalues=now.eigenvalues,
+            **losses,
+        )
+
+    def _check_alike(self, new: Experience) -> None:
+        found = new.observations.shape[1:], new.observations.dtype
+        before = self._episodes[0] if self._episodes else new.observations
+        if found != (before.shape[1:], before.dtype):
+            raise DatasetError(
+                f"episodes have observations of shape {found[0]} and {found[1]}, those before had "
+                f"{before.shape[1:]} and {before.dtype}; give the same"
+            )
+        if new.table is None and self._n_states is not None:
+            raise ConfigError(
+                f"n_states={self._n_states} goes with observations that are indices, and these have shape "
+                f"{found[0]}; leave it out"
+            )
+        if new.table is not None and (self._n_states is None or new.observations.max() >= self._n_states):
+            raise ConfigError(
+                f"observations are indices up to {new.observations.max()}; say with n_states how many states "
+                f"there are, not {self._n_states}"
+            )
+
+    def _kept_with(self, new: Experience) -> list[np.ndarray]:
+        episodes = [*self._episodes, *np.split(new.observations, new.ends[:-1] + 1)]
+        onwards = np.cumsum([len(episode) - 1 for episode in reversed(episodes)])
+        return episodes[-max(1, int(np.sum(onwards <= self._capacity))) :]
+
+    def _experience(self, episodes: list[np.ndarray]) -> Experience:
+        table = None if self._n_states is None else np.arange(self._n_states)
+        return Experience(np.concatenate(episodes), np.array([len(one) for one in episodes]), table)
+
+    def _untrained(self, experience: Experience) -> "_Model":
+        """A network whose input is fitted to the first episodes."""
+        given, shape = self._settings, experience.observation_shape
+        name = self._given["encoder"] or default_encoder(shape)
+        settings = {"encoder": name, "learning_rate": self._given["learning_rate"] or LEARNING_RATES[name]}
+        spec = EncoderSpec(
+            name=name,
+            shape=shape,
+            dim=given.dim + given.oversample,
+            n_states=self._n_states if name == "linear" else None,
+            hidden=given.hidden if name in ("mlp", "fourier") else (),
+            n_features=given.fourier_features,
+        )
+        seen = experience.observe(np.arange(len(experience.observations)))
+        if name == "fourier":
+            places = experience.transitions(np.arange(experience.n_transitions))
+            settings["fourier_bandwidth"] = data_bandwidth(spec, seen, True, seen[places + 1] - seen[places])
+        resolved = ResolvedSettings(**(vars(given) | settings))
+        key = jax.random.fold_in(jax.random.key(given.seed), 1)
+        encoder = fit_encoder(spec, seen, standardise=True, bandwidth=resolved.fourier_bandwidth, key=key)
+        return _Model(resolved, spec, PhiLearner.of(resolved).init(encoder))
+
+    def _lam(self) -> float:
+        assert self._settings.lam_final is not None
+        share = min(1.0, self._updates / max(1, self._anneal_updates - 1))
+        return float((1 - share) * self._settings.lam + share * self._settings.lam_final)
+
+    def _learn(
+        self, model: "_Model", experience: Experience, lam: float
+    ) -> tuple["_Model", dict[str, float]]:
+        settings, state, sums = self._settings, model.state, dict[str, float]()
+        rng = np.random.default_rng([settings.seed, self._updates])
+        pairs = np.stack(draw_pairs(experience, lam, settings.steps * settings.batch, "discard", rng))
+        at_once = max(1, PAIR_BYTES // experience.observe(pairs[0, : settings.batch]).nbytes)
+        for begin in range(0, settings.steps, at_once):
+            steps = min(at_once, settings.steps - begin)
+            places = pairs[:, begin * settings.batch : (begin + steps) * settings.batch]
+            shape = (2, steps, settings.batch, *experience.observation_shape)
+            u, v = jnp.asarray(experience.observe(places).reshape(shape))
+            state, metrics = _steps(PhiLearner.of(model.settings), state, u, v)
+            for name, value in metrics.items():
+                sums[name] = sums.get(name, 0.0) + float(value)
+        if not np.isfinite(list(sums.values())).all():
+            raise NonFiniteError(
+                f"the loss is not finite in update {self._updates + 1}; lower learning_rate or beta, or look "
+                "for outliers in the episodes"
+            )
+        means = {name.removeprefix("phi/"): total / settings.steps for name, total in sums.items()}
+        return model._replace(state=state), means
+
+
+class _Model(NamedTuple):
+    """What an update replaces as a whole."""
+
+    settings: ResolvedSettings
+    spec: EncoderSpec
+    state: PhiState
+
+
+def _transitions(episodes: list[np.ndarray]) -> int:
+    return sum(len(episode) - 1 for episode in episodes)
+
+
+def _some(experience: Experience) -> np.ndarray:
+    """States that drift is measured on."""
+    rng = np.random.default_rng(1)
+    return experience.observe(np.sort(rng.integers(len(experience.observations), size=SOME_STATES)))
+
+
+def _represent(model: _Model, experience: Experience) -> Representation:
+    """φ with its eigenfunctions, told apart over the episodes that are kept."""
+    embed = partial(embed_batch, model.state.encoder)
+    ritz = rayleigh_ritz(*moments_of_experience(experience, embed, most=MOST_PAIRS), model.settings.dim)
+    places = np.random.default_rng(0).integers(len(experience.observations), size=REFERENCE_STATES)
+    phi = embed(experience.observe(places))
+    ritz = with_fixed_signs(ritz, phi)
+    coefficients = ritz.coefficients.astype(np.float32)
+    representation = Representation(
+        encoder=model.state.encoder,
+        spec=model.spec,
+        eigenvalues=ritz.eigenvalues,
+        coefficients=coefficients,
+        reference=(phi @ coefficients[1:] + coefficients[0]).astype(np.float32),
+        soft_distance=mean_distance(phi),
+        config={"target": ONLINE, "settings": model.settings.as_json(), "rank": ritz.rank},
+    )
+    representation.config["step"] = step_size(representation, Target(ONLINE, experience), 0)
+    return representation
+
+
+def drift(before: Representation, after: Representation, observations: np.ndarray) -> float:
+    """The largest principal angle, in radians, between the spans of two representations' eigenfunctions.
+
+    Args:
+        before: one of them.
+        after: the other.
+        observations: the states that they are compared on.
+    """
+    bases = [
+        np.linalg.qr(np.asarray(rep.eigenfunctions(observations), np.float64))[0] for rep in (before, after)
+    ]
+    cosines = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+    return float(np.arccos(np.clip(cosines.min(), 0.0, 1.0)))
+
+
+@eqx.filter_jit
+def _steps(learner: PhiLearner, state: Any, u: Any, v: Any) -> tuple[Any, dict[str, Any]]:
+    """Several steps of Adam, one on each batch of pairs; the metrics are their sums."""
+    arrays, static = eqx.partition(state, eqx.is_array)
+
+    def step(arrays: Any, pair: Any) -> tuple[Any, dict[str, Any]]:
+        after, metrics = learner.update(eqx.combine(arrays, static), *pair)
+        return eqx.filter(after, eqx.is_array), metrics
+
+    arrays, metrics = jax.lax.scan(step, arrays, (u, v))
+    return eqx.combine(arrays, static), {name: jnp.sum(values) for name, values in metrics.items()}

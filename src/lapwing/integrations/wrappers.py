@@ -1,0 +1,242 @@
+"""Gymnasium wrappers that put a learned φ into any agent: as its reward, or in what it sees.
+
+`vector_wrappers` has the same for vectors of environments.
+"""
+
+import math
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+
+from lapwing.data.spaces import view_of
+from lapwing.errors import ConfigError
+from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
+from lapwing.laplacian.forward import Forward, What
+from lapwing.laplacian.representation import Representation
+from lapwing.settings.learn import Filter, RewardForm
+
+PHI, OBSERVATION = "phi", "observation"
+"""The parts of an observation that φ is appended to, where it is not a vector."""
+
+
+class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
+    """A reward for reaching a goal in place of the environment's own, shaped by the learned distance.
+
+    `reset(options={"goal": observation})` sets another goal (where the environment's `desired_goal` is
+    followed, the option is the environment's). `info` has `goal_distance`, in the embedding
+    where the form uses it, `goal_reached`, and `env_reward`, the environment's own.
+
+    Args:
+        env: any environment whose observations φ was learned from.
+        representation: φ, or the path of a file or run folder; a path lets `env.spec` be written as JSON.
+            `sparse`, `l2` and `rawmix` need none.
+        goal: an observation to be reached; a `lapwing.Goal` for a goal space of its own, with an h of what φ
+            sees; or None in goal environments, whose `desired_goal` is followed.
+        form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
+        filter: the spectral filter of the distance; None is `commute`, or `soft` if φ was not rotated.
+        gamma: the agent's discount, for `potential`.
+        radius: how near is there, where `goal` is an observation; None is the median step of the data that
+            φ was learned from, if its states are continuous, and else the goal itself.
+        scale: multiplies the distance in the embedding; None makes the mean distance between states 1 and,
+            for `potential`, counts in steps.
+        reward_scale: multiplies the reward.
+        keep_reward: the environment's own reward takes the place of `sparse` in `mix`, `rawmix` and
+            `potential`.
+        observation_key: which part of Dict observations φ sees, if not the one that it was learned from.
+
+    Example:
+        >>> import lapwing
+        >>> env = gymnasium.make("lapwing/TwoRoom-v0")
+        >>> rep = lapwing.learn("TwoRoom", transitions=20_000, dim=5, steps=100, hidden=(32,))
+        >>> env = LaplacianReward(env, rep, goal=np.array([0.125, 0.875]), form="mix")
+        >>> _ = env.reset(seed=0)
+        >>> _, reward, _, _, info = env.step(0)
+        >>> reward < 0, info["goal_reached"], info["env_reward"]
+        (True, False, -1.0)
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        representation: Representation | str | Path | None = None,
+        goal: Any = None,
+        *,
+        form: RewardForm = "mix",
+        filter: Filter | None = None,
+        gamma: float | None = None,
+        radius: float | None = None,
+        scale: float | None = None,
+        reward_scale: float = 1.0,
+        keep_reward: bool = False,
+        observation_key: str | None = None,
+    ):
+        shaping: dict[str, Any] = {"form": form, "filter": filter, "gamma": gamma, "radius": radius}
+        shaping |= {"scale": scale, "keep_reward": keep_reward, "observation_key": observation_key}
+        RecordConstructorArgs.__init__(
+            self, representation=as_text(representation), goal=goal, reward_scale=reward_scale, **shaping
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self._meter = GoalMeter(env.observation_space, representation, goal, **shaping)
+        self._reward_scale = checked_scale(reward_scale)
+        self._here: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, with another goal if `options` name one."""
+        goal, options = (None, options) if self._meter.follows_goal else goal_in(options)
+        observation, info = self.env.reset(seed=seed, options=options)
+        if goal is not None:
+            self._meter.set_goal(goal)
+        if self._meter.follows_goal:
+            self._meter.follow(observation)
+        self._here = self._meter.distances(observation)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step, with the shaped reward."""
+        observation, own, terminated, truncated, info = self.env.step(action)
+        if self._meter.follows_goal:
+            self._meter.follow(observation)
+        there = self._meter.distances(observation)
+        reward = float(self._meter.reward(self._here, there, terminated, own)) * self._reward_scale
+        self._here = there
+        distance = there.raw if math.isnan(there.latent) else there.latent
+        told = {
+            "goal_distance": float(distance),
+            "goal_reached": bool(there.reached),
+            "env_reward": float(own),
+        }
+        return observation, reward, terminated, truncated, info | told
+
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        """The reward of arriving at a goal, or a batch of them, with another in mind: for hindsight replay.
+
+        Only where `desired_goal` is followed, and for every form but `potential`.
+        """
+        own = None
+        if self._meter.keeps_reward:
+            own = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
+        return self._reward_scale * self._meter.hindsight(achieved_goal, desired_goal, own)
+
+
+class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
+    """φ of the observation, appended to it or in its place.
+
+    Vectors are lengthened by φ; a Dict gets the part `phi`; other observations become a Dict of
+    `observation` and `phi`.
+
+    Args:
+        env: any environment whose observations φ was learned from.
+        representation: φ, or the path of a file or run folder.
+        what: `eigenfunctions` (ordered, each with E[f²] = 1, the constant left out), `phi`, or the name of a
+            spectral filter.
+        append: whether the observation stays.
+        observation_key: which part of Dict observations φ sees, if not the one that it was learned from.
+
+    Example:
+        >>> import lapwing
+        >>> rep = lapwing.learn("TwoRoom", transitions=20_000, dim=5, steps=100, hidden=(32,))
+        >>> env = LaplacianObservation(gymnasium.make("lapwing/TwoRoom-v0"), rep)
+        >>> env.reset(seed=0)[0].shape, env.observation_space.shape
+        ((6,), (6,))
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        representation: Representation | str | Path,
+        *,
+        what: What = "eigenfunctions",
+        append: bool = True,
+        observation_key: str | None = None,
+    ):
+        RecordConstructorArgs.__init__(
+            self,
+            representation=as_text(representation),
+            what=what,
+            append=append,
+            observation_key=observation_key,
+        )
+        gymnasium.ObservationWrapper.__init__(self, env)
+        self._eyes = Eyes(env.observation_space, representation, what, append, observation_key)
+        self.observation_space = self._eyes.space
+
+    def observation(self, observation: Any) -> Any:
+        """The observation with φ."""
+        return self._eyes.one(observation)
+
+
+class Eyes:
+    """How observations come to hold φ, one at a time or in batches."""
+
+    def __init__(
+        self,
+        space: gymnasium.Space,
+        representation: Representation | str | Path,
+        what: What,
+        append: bool,
+        observation_key: str | None,
+    ):
+        learned = opened(representation)
+        self._view = view_of(space, seen_key(space, learned, observation_key))
+        self._forward, self._append = Forward(learned, what), append
+        check_fits(self._forward, self._view)
+        self._vector = isinstance(space, spaces.Box) and len(space.shape) == 1
+        self._dict = isinstance(space, spaces.Dict)
+        phi = spaces.Box(-np.inf, np.inf, (self._forward.dim,), np.float32)
+        self.space: gymnasium.Space = phi
+        """Of single observations with φ."""
+        self._dtype = np.dtype(np.float32)
+        if append and isinstance(space, spaces.Box) and self._vector:
+            self._dtype = np.result_type(space.dtype, np.float32)
+            low, high = (
+                np.concatenate([end, bound], dtype=self._dtype)
+                for end, bound in ((space.low, phi.low), (space.high, phi.high))
+            )
+            self.space = spaces.Box(low, high, dtype=self._dtype.type)
+        elif append and isinstance(space, spaces.Dict):
+            if PHI in space.spaces:
+                raise ConfigError(f"observations have a part {PHI!r} already; set append=False")
+            self.space = spaces.Dict({**space.spaces, PHI: phi})
+        elif append:
+            self.space = spaces.Dict({OBSERVATION: space, PHI: phi})
+
+    def one(self, observation: Any) -> Any:
+        """One observation with φ."""
+        return self._joined(observation, self._forward(self._view.one(observation)))
+
+    def many(self, observations: Any) -> Any:
+        """A batch of observations with φ."""
+        return self._joined(observations, self._forward(self._view.many(observations)))
+
+    def _joined(self, observations: Any, phi: np.ndarray) -> Any:
+        if not self._append:
+            return phi
+        if self._vector:
+            return np.concatenate([observations, phi], axis=-1, dtype=self._dtype)
+        return {**observations, PHI: phi} if self._dict else {OBSERVATION: observations, PHI: phi}
+
+
+def as_text(representation: Any) -> Any:
+    """A path as a string, which JSON can hold; anything else as it is."""
+    return str(representation) if isinstance(representation, Path) else representation
+
+
+def goal_in(options: dict[str, Any] | None) -> tuple[Any, dict[str, Any] | None]:
+    """The goal that options name, and the other options, which are the environment's."""
+    if not options or "goal" not in options:
+        return None, options
+    rest = {name: value for name, value in options.items() if name != "goal"}
+    return options["goal"], rest or None
+
+
+def checked_scale(reward_scale: float) -> float:
+    """What the reward is multiplied by."""
+    if not 0 < reward_scale < np.inf:
+        raise ConfigError(f"reward_scale must be above 0 and finite, not {reward_scale!r}")
+    return reward_scale

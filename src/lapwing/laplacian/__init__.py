@@ -1,0 +1,1 @@
+"""The mathematics: chains, objectives, encoders, training, Rayleigh-Ritz, evaluation."""

@@ -1,0 +1,211 @@
+"""Filling in what the settings leave open, from the data; and saying what the result will suffer from."""
+
+import dataclasses
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
+from lapwing.laplacian.chain import DENSE_LIMIT, multi_step_eigenvalues
+from lapwing.laplacian.early_stopping import held_out_stop, is_scarce
+from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
+from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.sampling import surviving_share
+from lapwing.laplacian.target import Target
+from lapwing.laplacian.train import OnChunk, encoder_spec, untrained_encoder
+from lapwing.settings.learn import EncoderName, LearnSettings, ResolvedSettings
+
+LARGEST_LAM = 0.9999
+SCARCE_BANDWIDTH = 1 / 3
+"""What remains of the Fourier bandwidth where data is scarce: smoother functions need fewer visits."""
+LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
+
+
+def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None) -> ResolvedSettings:
+    """The same settings with every None given a value; `on_trial` sees the progress of a trial, if any."""
+    states = target.n_states
+    dim = settings.dim if settings.dim is not None else min(20, states or 20)
+    if states is not None and dim > states:
+        raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
+    estimator = settings.estimator or (
+        "exact" if states is not None and states <= DENSE_LIMIT else "pairwise"
+    )
+    _check_estimator(estimator, settings, target)
+    paper = settings.preset != "default"
+    oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
+    encoder = settings.encoder or _encoder(target.observation_shape, paper)
+    steps = settings.steps or _steps(estimator, encoder, states)
+    if settings.stop and settings.stop > steps:
+        raise ConfigError(f"stop must be at most {steps:,} steps, not {settings.stop:,}; raise --steps")
+    standardise = settings.standardise
+    if standardise is None:
+        standardise = not paper or encoder == "conv"
+    chosen = {
+        "dim": dim,
+        "estimator": estimator,
+        "oversample": min(oversample, states - dim) if states is not None else oversample,
+        "steps": steps,
+        "stop": settings.stop or steps,
+        "standardise": standardise,
+        "encoder": encoder,
+        "hidden": settings.hidden if settings.hidden is not None else _hidden(states),
+        "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
+        "beta": settings.beta or (dim / 20 if paper else 1.0),
+        "lam": settings.lam or 0.0,
+        "held_out": target.held_out,
+    }
+    resolved = ResolvedSettings(**(vars(settings) | chosen))
+    encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
+    if encoder == "fourier" and settings.fourier_bandwidth is None:
+        resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
+    if target.states is None and settings.lam is not None:
+        eigenvalues = np.zeros(dim)  # nothing is known of them, and nothing depends on them
+    else:
+        eigenvalues = _estimated_eigenvalues(resolved, target)
+    if settings.lam is None:
+        lam = _lam(eigenvalues[dim - 1], resolved, target)
+        resolved = dataclasses.replace(resolved, lam=lam)
+    _warn(resolved, target, eigenvalues)
+    if _may_over_fit(settings, resolved, target):
+        resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
+    return resolved
+
+
+def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:
+    """Whether the steps are ours to choose, the data is scarce, and the encoder can do better than it."""
+    if settings.steps is not None or settings.stop is not None or not is_scarce(target):
+        return False
+    assert target.experience is not None
+    several = target.experience.n_episodes > 1
+    return several and resolved.estimator == "exact" and resolved.encoder != "linear"
+
+
+def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
+    seen, spec = target.typical_observations(settings.seed), encoder_spec(target, settings)
+    steps = None
+    if target.states is None:
+        here, there = target.some_transitions(10_000, settings.seed)
+        steps = there - here
+    bandwidth = data_bandwidth(spec, seen, settings.standardise, steps)
+    return bandwidth * SCARCE_BANDWIDTH if is_scarce(target) else bandwidth
+
+
+def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
+    """Enough for the loss to be flat at the end, on every maze tried."""
+    if estimator != "exact":
+        return 6_000
+    if encoder == "conv":
+        return 2_500
+    return 1_000 if (states or 0) <= 500 else 1_500
+
+
+def _hidden(states: int | None) -> tuple[int, ...]:
+    """Half as wide where pairs are drawn from continuous states: nearly as good there, in half the time."""
+    return (256, 256) if states is not None else (128, 128)
+
+
+def _encoder(shape: tuple[int, ...], paper: bool) -> EncoderName:
+    name = default_encoder(shape)
+    return "mlp" if paper and name == "fourier" else name
+
+
+def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
+    if estimator == "exact":
+        if target.n_states is None:
+            raise ConfigError(
+                "estimator exact needs enumerated states, and these observations are continuous; "
+                "use --estimator pairwise"
+            )
+        if target.n_states > DENSE_LIMIT:
+            raise ConfigError(
+                f"estimator exact holds a matrix of states x states, at most {DENSE_LIMIT:,} states, "
+                f"not {target.n_states:,}; use --estimator pairwise"
+            )
+        if settings.lam_final is not None:
+            raise ConfigError("lam_final goes with sampled or pairwise; exact keeps one lam")
+        if settings.past_end != "discard":
+            raise ConfigError("past_end goes with sampled or pairwise; exact knows no end of an episode")
+    elif target.experience is None:
+        raise ConfigError(
+            f"true_chain goes with estimator exact, not {estimator} (there is no experience to "
+            "draw from); leave one of them out"
+        )
+
+
+def _lam(eigenvalue: float, settings: ResolvedSettings, target: Target) -> float:
+    """1 - λ near the d-th one-step eigenvalue: λ decides how well the eigenfunctions separate.
+
+    Where pairs are drawn within episodes, no more than half of an episode ahead in the mean.
+    """
+    lam = 1 - eigenvalue
+    if settings.estimator != "exact" and target.experience is not None:
+        lam = min(lam, 1 - 2 / max(2.0, float(np.mean(target.learned_from.lengths)) - 1))
+    return float(round(min(max(lam, 0.0), LARGEST_LAM), 4))
+
+
+def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.ndarray:
+    """One-step eigenvalues: of the chain where states are enumerated, else a quick estimate from above."""
+    if target.states is not None:
+        values, _ = target.eigenpairs(settings.dim)
+        return np.pad(values, (0, settings.dim - len(values)), mode="edge")
+    assert target.experience is not None
+    encoder = untrained_encoder(target, settings)
+    stage = encoder.features if settings.encoder == "fourier" else lambda x: embed(encoder, x)
+    functions = jax.jit(jax.vmap(stage))
+    moments = moments_of_experience(
+        target.learned_from, lambda batch: np.asarray(functions(jnp.asarray(batch))), most=20_000
+    )
+    values = rayleigh_ritz(*moments, settings.dim).eigenvalues
+    return np.pad(values, (0, settings.dim - len(values)), mode="edge")
+
+
+def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
+    dim, lam = settings.dim, max(settings.lam, settings.lam_final or 0.0)
+    if target.experience is not None and settings.estimator != "exact":
+        share = surviving_share(target.learned_from, lam)
+        if settings.past_end == "discard" and share < 0.2:
+            drawn = target.learned_from.n_transitions
+            kept = f"about {share * drawn:,.0f} of {drawn:,}"
+            episodes = f"episodes have {target.learned_from.lengths.mean() - 1:.0f} steps in the mean"
+            if share * drawn < dim:
+                raise DatasetError(
+                    f"the data is too short for lam={lam:g}: {kept} pairs survive the discard, for "
+                    f"{episodes}; lower --lam, or collect longer episodes"
+                )
+            _say(
+                f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, {kept}, for {episodes}; "
+                "a lower lam keeps more"
+            )
+    if target.experience is not None and target.states is not None:
+        unseen = int(np.sum(target.one_step.rho == 0))
+        if unseen:
+            _say(
+                f"{unseen} of {target.n_states} states are never visited: φ is a guess there; "
+                "more --transitions may reach them"
+            )
+    if target.states is None:
+        return
+    parts = int(np.sum(eigenvalues < 1e-9))
+    if parts > 1:
+        _say(
+            f"the data falls into {'at least ' if parts == dim else ''}{parts} parts between which no "
+            "transition was seen: the first eigenfunctions tell the parts apart; more data may join them"
+        )
+    if np.sum(eigenvalues < 1 - 1e-9) < dim:
+        _say(
+            f"dim={dim} exceeds the {np.sum(eigenvalues < 1 - 1e-9)} positive eigenvalues of D, which "
+            "the theory asks for (appendix A)"
+        )
+    scale = surviving_scale(multi_step_eigenvalues(eigenvalues, lam), settings.beta, settings.delta)
+    if np.sum(scale > 0) < dim:
+        _say(
+            f"only {np.sum(scale > 0)} of {dim} dimensions survive beta={settings.beta:g} and "
+            f"delta={settings.delta:g} at lam={lam:g}; raise --beta to keep more"
+        )
+
+
+def _say(message: str) -> None:
+    warnings.warn(message, LapwingWarning, stacklevel=4)

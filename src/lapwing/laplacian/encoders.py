@@ -1,0 +1,353 @@
+"""φ as a network: one observation in, one embedding out; `jax.vmap` stands outside.
+
+Each encoder has two stages. `features(observation)` is fixed: it scales, and perhaps expands, what is
+seen. `network(features)` is what learns. Over a table of states the features are computed once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, Scalar
+from scipy.spatial import KDTree
+
+from lapwing.errors import ConfigError
+from lapwing.settings.learn import EncoderName
+
+Numbers = jax.Array | np.ndarray
+
+
+class Linear(eqx.Module):
+    """A linear map of the one-hot vector of an index: one row of weights a state (the paper, index)."""
+
+    weight: Float[Array, "states d"]
+
+    def __init__(self, n_states: int, dim: int, *, key: PRNGKeyArray):
+        """Rows of independent normal numbers with E‖φ‖² = 1."""
+        self.weight = jax.random.normal(key, (n_states, dim)) / np.sqrt(dim)
+
+    def features(self, observation):
+        """The index itself."""
+        return observation
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The row of the index."""
+        return self.weight[features]
+
+
+class MLP(eqx.Module):
+    """Fully connected layers with relu between them (the paper, position)."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    shift: Float[Array, " k"]
+    scale: Float[Array, " k"]
+
+    def __init__(
+        self,
+        shift: Numbers,
+        scale: Numbers,
+        hidden: Sequence[int],
+        dim: int,
+        *,
+        key: PRNGKeyArray,
+    ):
+        """Layers from the input through `hidden` to `dim`; inputs become (x - shift) / scale."""
+        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
+        self.layers = _layers([len(shift), *hidden, dim], key=key)
+
+    def features(self, observation) -> Float[Array, " k"]:
+        """The standardised vector."""
+        return _standardised(self, observation)
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The layers."""
+        return _through(self.layers, features)
+
+
+class FourierMLP(eqx.Module):
+    """An MLP on random Fourier features, which lets it bend within a cell's width."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    shift: Float[Array, " k"]
+    scale: Float[Array, " k"]
+    directions: Float[Array, "f k"]
+
+    def __init__(
+        self,
+        shift: Numbers,
+        scale: Numbers,
+        hidden: Sequence[int],
+        dim: int,
+        *,
+        bandwidth: float,
+        n_features: int = 128,
+        key: PRNGKeyArray,
+    ):
+        """`n_features` directions, each giving a sine and a cosine.
+
+        Half of them have standard deviation `bandwidth`, for what bends within a cell; the others range
+        from 1 to `bandwidth`, for what spans the whole space.
+        """
+        direction_key, layer_key = jax.random.split(key)
+        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
+        ladder = jnp.logspace(0.0, jnp.log10(bandwidth), n_features // 2)
+        deviations = jnp.append(ladder, jnp.full(n_features - len(ladder), bandwidth))
+        self.directions = deviations[:, None] * jax.random.normal(direction_key, (n_features, len(shift)))
+        self.layers = _layers([2 * n_features, *hidden, dim], key=layer_key)
+
+    def features(self, observation) -> Float[Array, " features"]:
+        """Sines and cosines of the standardised vector along the directions."""
+        angles = jax.lax.stop_gradient(self.directions) @ _standardised(self, observation)
+        return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)])
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The layers."""
+        return _through(self.layers, features)
+
+
+class ConvNet(eqx.Module):
+    """Three convolutions of 16 channels, kernels 4, strides 2, 2, 1, then linear (the paper, image).
+
+    With SAME padding, so that it takes images of any size. A convolution is written as shifted, strided
+    slices and one matrix product: on a CPU, XLA's own is several times slower inside a loop.
+    """
+
+    convolutions: tuple[eqx.nn.Linear, ...]
+    output: eqx.nn.Linear
+    shift: Float[Array, "height width channels"]
+    scale: Float[Scalar, ""]
+    strides: tuple[int, ...] = eqx.field(static=True)
+
+    KERNEL = 4
+
+    def __init__(
+        self,
+        shift: Numbers,
+        scale: Numbers,
+        dim: int,
+        *,
+        channels: int = 16,
+        strides: tuple[int, ...] = (2, 2, 1),
+        key: PRNGKeyArray,
+    ):
+        """For images of the shape of `shift` (height, width, channels)."""
+        *keys, output_key = jax.random.split(key, len(strides) + 1)
+        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
+        height, width, depth = shift.shape
+        convolutions = []
+        for stride, layer_key in zip(strides, keys, strict=True):
+            convolutions.append(eqx.nn.Linear(self.KERNEL**2 * depth, channels, key=layer_key))
+            height, width, depth = -(-height // stride), -(-width // stride), channels
+        self.convolutions, self.strides = tuple(convolutions), strides
+        self.output = eqx.nn.Linear(height * width * depth, dim, key=output_key)
+
+    def features(self, observation) -> Float[Array, "height width channels"]:
+        """Bytes become numbers in [0, 1]; then the mean image is taken off."""
+        return _standardised(self, _unit_range(observation))
+
+    def network(self, features) -> Float[Array, " d"]:
+        """The convolutions, then the linear layer."""
+        image = features
+        for layer, stride in zip(self.convolutions, self.strides, strict=True):
+            patches = _patches(image, self.KERNEL, stride)
+            image = jax.nn.relu(jax.vmap(jax.vmap(layer))(patches))
+        return self.output(image.reshape(-1))
+
+
+Encoder = Linear | MLP | FourierMLP | ConvNet
+
+
+def embed(encoder: Encoder, observation) -> Float[Array, " d"]:
+    """φ of one observation."""
+    return encoder.network(encoder.features(observation))
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """What must be known to build an encoder of the right shape."""
+
+    name: EncoderName
+    shape: tuple[int, ...]
+    """The shape of one observation; () for an index."""
+    dim: int
+    n_states: int | None = None
+    """How many indices there are, for `linear`."""
+    hidden: tuple[int, ...] = ()
+    n_features: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuse an encoder that cannot take such observations."""
+        if len(self.shape) != _AXES[self.name]:
+            fitting = [name for name, axes in _AXES.items() if axes == len(self.shape)]
+            remedy = f"use --encoder {' or '.join(fitting)}" if fitting else "flatten them to vectors"
+            raise ConfigError(
+                f"encoder {self.name} does not take observations of shape {self.shape}; {remedy}"
+            )
+
+
+_AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
+
+
+@eqx.filter_jit
+def init_encoder(
+    spec: EncoderSpec, shift: Numbers, scale: Numbers, bandwidth: float, *, key: PRNGKeyArray
+) -> Encoder:
+    """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`."""
+    if spec.name == "linear":
+        return Linear(spec.n_states or 0, spec.dim, key=key)
+    if spec.name == "conv":
+        return ConvNet(shift, scale, spec.dim, key=key)
+    if spec.name == "mlp":
+        return MLP(shift, scale, spec.hidden, spec.dim, key=key)
+    return FourierMLP(
+        shift,
+        scale,
+        spec.hidden,
+        spec.dim,
+        bandwidth=bandwidth,
+        n_features=spec.n_features,
+        key=key,
+    )
+
+
+def fit_encoder(
+    spec: EncoderSpec,
+    observations: np.ndarray,
+    *,
+    standardise: bool,
+    bandwidth: float | None,
+    key: PRNGKeyArray,
+) -> Encoder:
+    """An untrained encoder for observations like these.
+
+    Args:
+        spec: which encoder.
+        observations: some of them, or all.
+        standardise: whether vectors are brought to mean 0 and standard deviation 1 first, and images
+            freed of the mean image and scaled as a whole.
+        bandwidth: standard deviation of the Fourier directions; None chooses it from the observations.
+        key: a typed random key.
+    """
+    shift, scale = _standardisation(spec, observations, standardise)
+    if bandwidth is None and spec.name == "fourier":
+        bandwidth = data_bandwidth(spec, observations, standardise)
+    return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
+
+
+def data_bandwidth(
+    spec: EncoderSpec,
+    observations: np.ndarray,
+    standardise: bool,
+    steps: np.ndarray | None = None,
+) -> float:
+    """The `fourier_bandwidth` of observations as the encoder will see them.
+
+    The spacing of continuous observations shrinks as data grows; for them give `steps`, some differences
+    s' - s: nothing finer than the median of those is worth telling apart.
+    """
+    shift, scale = _standardisation(spec, observations, standardise)
+    bandwidth = fourier_bandwidth((observations - shift) / scale)
+    if steps is None:
+        return bandwidth
+    length = float(np.median(np.linalg.norm(steps / scale, axis=1)))
+    return min(bandwidth, 0.8 / length) if length > 0 else bandwidth
+
+
+def encoder_skeleton(spec: EncoderSpec) -> Encoder:
+    """The encoder with shapes in place of numbers, to be filled from a file."""
+    shift, scale = _standardisation(spec, np.zeros((1, *spec.shape), np.float32), False)
+    return eqx.filter_eval_shape(
+        lambda key: init_encoder(spec, shift, scale, 1.0, key=key), jax.random.key(0)
+    )
+
+
+def default_encoder(shape: tuple[int, ...]) -> EncoderName:
+    """The encoder for observations of that shape, if none is asked for."""
+    for name, axes in _AXES.items():
+        if axes == len(shape):
+            return name
+    raise ConfigError(
+        f"observations of shape {shape} cannot be embedded; "
+        "flatten them to vectors or make them images (height, width, channels)"
+    )
+
+
+def fourier_bandwidth(points: np.ndarray) -> float:
+    """0.8 over the median distance between nearest neighbours: half of it blurs walls, twice over-fits."""
+    distinct = np.unique(points, axis=0)
+    if len(distinct) < 2:
+        return 1.0
+    distances, _ = KDTree(distinct).query(distinct, k=2)
+    return float(0.8 / np.median(distances[:, 1]))
+
+
+def _standardisation(
+    spec: EncoderSpec, observations: np.ndarray, standardise: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """What features subtract and divide by: a scale for each feature of a vector, one for an image."""
+    if not standardise or spec.name == "linear":
+        scale = np.ones(spec.shape if len(spec.shape) == 1 else (), np.float32)
+        return np.zeros(spec.shape, np.float32), scale
+    seen = np.asarray(_unit_range(observations), np.float64)
+    spread = seen.std(axis=0)
+    if len(spec.shape) == 1:
+        scale = np.where(spread > 1e-6 * spread.max(initial=0), spread, 1.0)
+    else:
+        scale = np.sqrt(np.mean(spread**2)) or 1.0
+    return seen.mean(axis=0).astype(np.float32), np.asarray(scale, np.float32)
+
+
+def _unit_range(observation):
+    """Whole numbers, which are bytes whatever their type, become numbers in [0, 1]; others stay."""
+    return observation / 255.0 if np.issubdtype(observation.dtype, np.integer) else observation
+
+
+def _standardised(encoder, observation):
+    shift, scale = jax.lax.stop_gradient((encoder.shift, encoder.scale))
+    return (jnp.asarray(observation) - shift) / scale
+
+
+def _layers(sizes: Sequence[int], *, key: PRNGKeyArray) -> tuple[eqx.nn.Linear, ...]:
+    keys = jax.random.split(key, len(sizes) - 1)
+    return tuple(
+        eqx.nn.Linear(size, following, key=layer_key)
+        for size, following, layer_key in zip(sizes[:-1], sizes[1:], keys, strict=True)
+    )
+
+
+def _through(layers: Sequence[eqx.nn.Linear], values):
+    for layer in layers[:-1]:
+        values = jax.nn.relu(layer(values))
+    return layers[-1](values)
+
+
+def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int, int]:
+    """How many outputs a convolution with SAME padding has along an axis, and the zeros before and after.
+
+    Example:
+        >>> same_padding(13, 4, 2)
+        (7, 1, 2)
+    """
+    outputs = -(-size // stride)
+    zeros = max((outputs - 1) * stride + kernel - size, 0)
+    return outputs, zeros // 2, zeros - zeros // 2
+
+
+def _patches(image: Float[Array, "h w c"], kernel: int, stride: int) -> Float[Array, "y x k"]:
+    """Each output pixel's kernel x kernel neighbourhood in a row, with SAME padding."""
+    height, width, _ = image.shape
+    (rows, *above_below), (columns, *left_right) = (
+        same_padding(size, kernel, stride) for size in (height, width)
+    )
+    padded = jnp.pad(image, (above_below, left_right, (0, 0)))
+    slices = [
+        padded[row : row + rows * stride : stride, column : column + columns * stride : stride][
+            :rows, :columns
+        ]
+        for row in range(kernel)
+        for column in range(kernel)
+    ]
+    return jnp.concatenate(slices, axis=-1)

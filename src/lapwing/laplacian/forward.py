@@ -1,0 +1,230 @@
+"""φ as plain NumPy, for one observation at a time: what the step of an environment can afford.
+
+JAX spends most of a call on one observation outside the network. Here the encoder is a few matrices, with all
+that is linear at its ends folded into them, and a call is a few products of a vector and a matrix.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import DTypeLike
+
+from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.laplacian.encoders import ConvNet, FourierMLP, Linear, same_padding
+from lapwing.laplacian.representation import Representation, checked_batch, is_single
+
+What = Literal["phi", "eigenfunctions", "soft", "unit", "commute", "heat"]
+_INTEGERS = (int, np.integer)
+_LARGEST_BATCH = 256
+
+
+class Forward:
+    """φ, or what is made of it, in NumPy: call it with one observation or a batch.
+
+    It holds arrays alone and keeps nothing between calls, so it can be copied, sent to other processes, and
+    shared by threads.
+
+    Args:
+        representation: what `lapwing.learn` returns or `lapwing.load` reads.
+        what: `phi`: every learned column. `eigenfunctions`: without the constant, so one fewer than
+            `representation.dim` (with `rotate=False` none is constant, and all are there). `soft`, `unit`,
+            `commute`, `heat`: the embedding of that filter.
+        dtype: of the arithmetic and the answer, float32 or float64.
+
+    Example:
+        >>> import lapwing
+        >>> rep = lapwing.learn("TwoRoom", transitions=20_000, dim=5, steps=100, hidden=(32,))
+        >>> forward = Forward(rep, "eigenfunctions")
+        >>> forward(np.array([0.0, 0.5])).shape, forward(np.zeros((7, 2))).shape
+        ((4,), (7, 4))
+        >>> bool(np.allclose(forward([0.0, 0.5]), rep.eigenfunctions([0.0, 0.5])[1:], atol=1e-4))
+        True
+    """
+
+    def __init__(self, representation: Representation, what: What = "phi", dtype: DTypeLike = np.float32):
+        self.what = what
+        self.shape = representation.spec.shape
+        """Of one observation; () for an index."""
+        self.n_states = representation.spec.n_states
+        self.dtype = checked_dtype(dtype)
+        self._weights = folded(representation, what).astype(self.dtype)
+        weight, bias = self._weights.layers[-1]
+        self.dim = len(bias)
+        """How many numbers it gives for an observation."""
+        self._table = None if self.shape else weight + bias
+
+    def __repr__(self) -> str:
+        return f"Forward({self.what}: {self.dim} numbers of observations of shape {self.shape})"
+
+    def __call__(self, observations: Any) -> np.ndarray:
+        """(d,) for one observation, (n, d) for a batch; a new array each time."""
+        if self._table is not None and isinstance(observations, _INTEGERS):
+            return self._row(observations)
+        x = np.asarray(observations)
+        if x.ndim == 1 and x.shape == self.shape:
+            x = x.astype(np.float32, copy=False)  # as φ was learned, and as `Representation` takes it
+            if b"\0" in np.isfinite(x).tobytes():  # half the time of `all()`
+                raise DatasetError("observation 0 holds NaN or infinity")
+            return _of_vectors(self._weights, x)
+        if is_single(x.shape, self.shape):
+            return self._of_batch(x[None])[0]
+        return self._of_batch(x)
+
+    def _row(self, index: Any) -> np.ndarray:
+        assert self._table is not None
+        if index is True or index is False or not 0 <= index < len(self._table):
+            checked_batch(np.asarray([index]), self.shape, self.n_states)  # which says what is wrong
+        return self._table[index].copy()
+
+    def _of_batch(self, batch: np.ndarray) -> np.ndarray:
+        """A batch of any size, in bounded memory."""
+        batch = checked_batch(batch, self.shape, self.n_states)
+        if self._table is not None:
+            return self._table[batch]
+        of = _of_vectors if len(self.shape) == 1 else _of_images
+        answer = np.empty((len(batch), self.dim), self.dtype)
+        for begin in range(0, len(batch), _LARGEST_BATCH):
+            some = slice(begin, begin + _LARGEST_BATCH)
+            answer[some] = of(self._weights, batch[some])
+        return answer
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """An encoder as matrices that take rows: x → relu(xW + b) → …; the last layer gives the answer itself.
+
+    The scale of the standardisation is in the first matrix or in the directions. The shift is not: where it
+    is large against the scale, float32 would lose digits by it.
+    """
+
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+    """W (inputs, outputs) and b; of a convolution, the inputs are its kernel's rows, columns, channels."""
+    shift: np.ndarray | None = None
+    directions: np.ndarray | None = None
+    """(inputs, directions), for the sines and then the cosines that the first layer takes."""
+    strides: tuple[int, ...] = ()
+    """One for each convolution; the layers that follow are not convolved."""
+
+    def astype(self, dtype: np.dtype) -> "Weights":
+        """The same in numbers of another kind."""
+
+        def cast(array: np.ndarray) -> np.ndarray:
+            return np.ascontiguousarray(array, dtype)
+
+        return Weights(
+            layers=tuple((cast(weight), cast(bias)) for weight, bias in self.layers),
+            shift=None if self.shift is None else cast(self.shift),
+            directions=None if self.directions is None else cast(self.directions),
+            strides=self.strides,
+        )
+
+
+def folded(representation: Representation, what: What) -> Weights:
+    """The encoder with `what` folded into its last layer, in float64."""
+    encoder = representation.encoder
+    matrix, offset = _last_map(representation, what)
+    if isinstance(encoder, Linear):
+        return Weights(((_float64(encoder.weight) @ matrix, offset),))  # of the one-hot vector
+    convolved = isinstance(encoder, ConvNet)
+    stack = (*encoder.convolutions, encoder.output) if convolved else encoder.layers
+    layers = [(_float64(layer.weight).T, _float64(layer.bias)) for layer in stack]
+    scale, directions = _float64(encoder.scale)[..., None], None
+    if isinstance(encoder, FourierMLP):
+        directions = _float64(encoder.directions).T / scale
+    else:
+        layers[0] = (layers[0][0] / scale, layers[0][1])
+    weight, bias = layers[-1]
+    layers[-1] = (weight @ matrix, bias @ matrix + offset)
+    strides = encoder.strides if convolved else ()
+    return Weights(tuple(layers), _float64(encoder.shift), directions, strides)
+
+
+def check_what(what: str) -> None:
+    """Refuse what cannot be made of φ."""
+    if what not in get_args(What):
+        raise ConfigError(f"unknown what {what!r}; {nearest(str(what), get_args(What))}")
+
+
+def checked_dtype(dtype: DTypeLike) -> np.dtype:
+    """float32 or float64; others are refused."""
+    chosen = np.dtype(dtype)
+    if chosen not in (np.float32, np.float64):
+        raise ConfigError(f"dtype must be float32 or float64, not {chosen}")
+    return chosen
+
+
+def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix and the offset that make `what` of φ."""
+    check_what(what)
+    coefficients = _float64(representation.coefficients)
+    if what in ("phi", "soft"):
+        columns = len(coefficients) - 1
+        return np.eye(columns), np.zeros(columns)
+    if what != "eigenfunctions":
+        chosen = coefficients[:, 1:] * representation.filter_weights(what)
+    else:
+        chosen = coefficients[:, 1:] if representation.rotated else coefficients
+    if chosen.shape[1] == 0:
+        raise ConfigError("'eigenfunctions' leaves out the constant and needs dim of 2 or more, not 1")
+    return chosen[1:], chosen[0]
+
+
+def _of_vectors(weights: Weights, x: np.ndarray) -> np.ndarray:
+    """One vector, or one a row."""
+    x = x - weights.shift
+    if weights.directions is not None:
+        angles = x.dot(weights.directions)
+        half = angles.shape[-1]
+        x = np.empty((*angles.shape[:-1], 2 * half), angles.dtype)
+        np.sin(angles, out=x[..., :half])
+        np.cos(angles, out=x[..., half:])
+    for weight, bias in weights.layers[:-1]:
+        x = _relu(x.dot(weight), bias)
+    weight, bias = weights.layers[-1]
+    x = x.dot(weight)
+    x += bias
+    return x
+
+
+def _of_images(weights: Weights, images: np.ndarray) -> np.ndarray:
+    """One image a row, (n, height, width, channels), as bytes or as numbers."""
+    assert weights.shift is not None
+    unit = weights.shift.dtype.type(255 if images.dtype == np.uint8 else 1)
+    x = images / unit - weights.shift
+    for (weight, bias), stride in zip(weights.layers[:-1], weights.strides, strict=True):
+        patches = _patches(x, ConvNet.KERNEL, stride)
+        flat = patches.reshape(-1, len(weight))
+        x = _relu(flat.dot(weight), bias).reshape(*patches.shape[:3], -1)
+    weight, bias = weights.layers[-1]
+    return x.reshape(len(images), -1).dot(weight) + bias
+
+
+def _relu(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    x += bias
+    return np.maximum(x, _ZERO[x.dtype.char], out=x)
+
+
+_ZERO = {kind: np.zeros((), kind) for kind in "fd"}
+"""NumPy takes its time to turn a Python zero into one of these."""
+
+
+def _patches(images: np.ndarray, kernel: int, stride: int) -> np.ndarray:
+    """Each output pixel's neighbourhood, (n, rows, columns, kernel, kernel, channels), with SAME padding."""
+    count, height, width, channels = images.shape
+    rows, above, below = same_padding(height, kernel, stride)
+    columns, left, right = same_padding(width, kernel, stride)
+    padded = np.zeros((count, above + height + below, left + width + right, channels), images.dtype)
+    padded[:, above : above + height, left : left + width] = images
+    n, y, x, c = padded.strides
+    return as_strided(
+        padded,
+        (count, rows, columns, kernel, kernel, channels),
+        (n, stride * y, stride * x, y, x, c),
+        writeable=False,
+    )
+
+
+def _float64(array: Any) -> np.ndarray:
+    return np.asarray(array, np.float64)

@@ -1,0 +1,91 @@
+"""From a learned subspace to single eigenfunctions with their eigenvalues: Rayleigh-Ritz.
+
+Graph drawing finds the subspace only up to a rotation. Over the functions that the columns of φ and the
+constant span, the eigenproblem A w = λ B w with A = ½ E[(φ(u)-φ(v))(φ(u)-φ(v))ᵀ] over one-step pairs and
+B = E[φφᵀ] gives the ordered eigenvalues and what combination of columns each eigenfunction is.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from lapwing.data.experience import Experience
+from lapwing.laplacian.chain import Chain, fixed_signs
+
+RANK_TOLERANCE = 1e-6
+Embed = Callable[[np.ndarray], np.ndarray]
+
+
+class Ritz(NamedTuple):
+    """The outcome: `[1, φ(s)] @ coefficients` are the eigenfunctions at s."""
+
+    eigenvalues: np.ndarray
+    coefficients: np.ndarray
+    rank: int
+    """How many independent functions the columns of φ and the constant span."""
+
+
+def moments_of_chain(chain: Chain, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(A, B) of enumerated states, `phi` having one row a state."""
+    functions = _with_constant(phi)
+    second = functions.T @ (chain.rho[:, None] * functions)
+    return second - functions.T @ np.asarray(chain.weights @ functions), second
+
+
+def moments_of_experience(
+    experience: Experience, embed: Embed, *, most: int = 1_000_000, batch: int = 8_192
+) -> tuple[np.ndarray, np.ndarray]:
+    """(A, B) over the one-step pairs of an experience, or over `most` of them."""
+    numbers = np.arange(min(experience.n_transitions, most))
+    if experience.n_transitions > most:  # at random, for any even spacing may keep step with the episodes
+        numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
+    places = experience.transitions(numbers)
+    drawing, second = 0.0, 0.0
+    for begin in range(0, len(places), batch):
+        here = places[begin : begin + batch]
+        u = _with_constant(embed(experience.observe(here)))
+        v = _with_constant(embed(experience.observe(here + 1)))
+        drawing = drawing + 0.5 * (u - v).T @ (u - v)
+        second = second + 0.5 * (u.T @ u + v.T @ v)
+    return np.asarray(drawing) / len(places), np.asarray(second) / len(places)
+
+
+def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
+    """Solve A w = λ B w; B may be singular, for dimensions vanish under the penalty.
+
+    Args:
+        drawing: A, with the constant as its first function.
+        second: B, likewise.
+        dim: how many eigenfunctions to keep; fewer if the rank is lower.
+    """
+    # In units of its largest column φ is comparable with the constant, whatever δ is.
+    unit = np.sqrt(np.diag(second)[1:].max(initial=np.finfo(np.float64).tiny))
+    units = np.append(1.0, np.full(len(second) - 1, unit))
+    scales, directions = np.linalg.eigh((second + second.T) / 2 / np.outer(units, units))
+    kept = scales > RANK_TOLERANCE * scales.max()
+    whiten = directions[:, kept] / np.sqrt(scales[kept]) / units[:, None]
+    eigenvalues, rotation = np.linalg.eigh(whiten.T @ (drawing + drawing.T) @ whiten / 2)
+    coefficients = whiten @ rotation
+    rank = int(kept.sum())
+    return Ritz(np.maximum(eigenvalues[:dim], 0.0), coefficients[:, :dim], rank)
+
+
+def as_learned(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
+    """No rotation: each column of φ scaled to E[f²] = 1, with its Rayleigh quotient for an eigenvalue."""
+    size = np.sqrt(np.maximum(np.diag(second)[1:], np.finfo(np.float64).tiny))
+    coefficients = np.vstack([np.zeros(len(size)), np.diag(1 / size)])[:, :dim]
+    eigenvalues = np.diag(drawing)[1:] / size**2
+    rank = int(np.linalg.matrix_rank(second[1:, 1:], tol=RANK_TOLERANCE * size.max() ** 2))
+    return Ritz(eigenvalues[:dim], coefficients, rank)
+
+
+def with_fixed_signs(ritz: Ritz, phi: np.ndarray) -> Ritz:
+    """Each eigenfunction positive on the first of these states where it reaches half its largest size."""
+    signs = fixed_signs(_with_constant(phi) @ ritz.coefficients)
+    return ritz._replace(coefficients=ritz.coefficients * signs)
+
+
+def _with_constant(phi: np.ndarray) -> np.ndarray:
+    phi = np.asarray(phi, dtype=np.float64)
+    return np.column_stack([np.ones(len(phi)), phi])

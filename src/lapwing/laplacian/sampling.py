@@ -1,0 +1,144 @@
+"""Drawing states u ~ ρ and pairs (u, v) ~ ρ P_λ from experience, exactly in distribution.
+
+A pair is (s_t, s_{t+τ}) with τ ~ (1-λ) λ^(τ-1). The paper discards a pair that runs past its episode's
+end, so what remains is p(t, τ) ∝ λ^(τ-1) · 1[t+τ ≤ T], drawn here in one go: first how many steps follow t
+(its horizon m, with probability ∝ count(m) · (1 - λ^m)), then t among those, then τ ≤ m. λ may change from
+draw to draw, so that it can be annealed inside a compiled loop.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
+
+from lapwing.data.experience import Experience
+
+PastEnd = Literal["discard", "truncate"]
+_MOST_DRAWN = 1 << 20
+
+
+class PairSampler(NamedTuple):
+    """The places of an experience, grouped by how many steps follow them."""
+
+    places: Int[Array, " places"]
+    """Every place that has a successor, ordered by horizon."""
+    horizons: Int[Array, " groups"]
+    """The distinct horizons m ≥ 1, ascending."""
+    first: Int[Array, " groups"]
+    """Where each group begins in `places`."""
+    counts: Int[Array, " groups"]
+    """How many places have each horizon."""
+
+
+def pair_sampler(experience: Experience, largest_lam: float | None = None) -> PairSampler:
+    """Group the places of `experience` by horizon, once.
+
+    Args:
+        experience: where pairs are drawn from.
+        largest_lam: the largest λ that will be asked for, if known. Horizons that τ passes with less than
+            float32 can tell from never become one group, so that long episodes need few.
+    """
+    places = np.flatnonzero(experience.horizons > 0)
+    horizon = np.minimum(experience.horizons[places], _longest_tau(largest_lam))
+    order = np.argsort(horizon, kind="stable")
+    horizons, first, counts = np.unique(horizon[order], return_index=True, return_counts=True)
+    arrays = (places[order], horizons, first, counts)
+    return PairSampler(*(jnp.asarray(array, dtype=jnp.int32) for array in arrays))
+
+
+def _longest_tau(lam: float | None) -> int:
+    """The smallest τ with λ^τ < 2⁻²⁵; no limit if λ is not known."""
+    if lam is None:
+        return np.iinfo(np.int32).max
+    return 1 if lam == 0 else int(np.ceil(-25 * np.log(2) / np.log(lam)))
+
+
+def sample_pairs(
+    sampler: PairSampler,
+    lam: float | Float[Scalar, ""],
+    batch: int,
+    past_end: PastEnd = "discard",
+    *,
+    key: PRNGKeyArray,
+) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
+    """The places of `batch` independent pairs (u, v) ~ ρ P_λ.
+
+    Args:
+        sampler: what `pair_sampler` made.
+        lam: λ in [0, 1); 0 is one step.
+        batch: how many pairs.
+        past_end: what becomes of a pair that runs past the end of its episode: `discard` it (the paper) or
+            `truncate` it to the last state (the authors' later code).
+        key: a typed random key.
+    """
+    group_key, place_key, step_key = jax.random.split(key, 3)
+    log_lam = _log(lam)
+    survival = -jnp.expm1(sampler.horizons * log_lam) if past_end == "discard" else 1.0
+    cumulative = jnp.cumsum(sampler.counts * survival)
+    threshold = jax.random.uniform(group_key, (batch,)) * cumulative[-1]
+    group = jnp.searchsorted(cumulative, threshold, side="right")
+    group = jnp.minimum(group, len(sampler.horizons) - 1)
+    offset = jax.random.randint(place_key, (batch,), 0, sampler.counts[group])
+    place, horizon = sampler.places[sampler.first[group] + offset], sampler.horizons[group]
+    uniform = jax.random.uniform(step_key, (batch,))
+    inside = -jnp.expm1(horizon * log_lam) if past_end == "discard" else 1.0
+    # The inverse of the (truncated) geometric distribution function; λ = 0 gives log λ = -∞ and τ = 1.
+    tau = 1 + jnp.floor(jnp.log1p(-uniform * inside) / log_lam).astype(jnp.int32)
+    return place, place + jnp.clip(tau, 1, horizon)
+
+
+def draw_pairs(
+    experience: Experience, lam: float, batch: int, past_end: PastEnd, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """`sample_pairs` in NumPy, which keeps nothing for each place: for data on disk, or that grows.
+
+    A place is thrown away as often as its pair would run past the end of the episode, and another one drawn;
+    compared with the longest episode, so that half of those from episodes as long are kept even near λ = 1.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> u, v = draw_pairs(Experience(np.arange(6), [3, 3]), 0.9, 100, "discard", rng)
+        >>> sorted({(int(a), int(b)) for a, b in zip(u, v)})
+        [(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)]
+    """
+    log_lam = np.log(lam) if lam > 0 else -np.inf
+    found: list[np.ndarray] = []
+    drawn, kept = 0, 0
+    while kept < batch:
+        count = min(int((batch - kept) * (drawn + 1) / (kept + 1)) + 8, _MOST_DRAWN)
+        places = experience.transitions(rng.integers(experience.n_transitions, size=count))
+        horizons = experience.ends[np.searchsorted(experience.ends, places)] - places
+        inside = np.ones(count)
+        if past_end == "discard":
+            inside = -np.expm1(horizons * log_lam)
+            survives = rng.random(count) * -np.expm1(experience.longest * log_lam) < inside
+            places, horizons, inside = places[survives], horizons[survives], inside[survives]
+        tau = 1 + np.floor(np.log1p(-rng.random(len(places)) * inside) / log_lam)
+        found.append(np.stack([places, places + np.minimum(tau, horizons).astype(np.int64)]))
+        drawn, kept = drawn + count, kept + len(places)
+    u, v = np.concatenate(found, axis=1)[:, :batch]
+    return u, v
+
+
+def _log(lam):
+    """Of λ; of a plain number in double precision, for near 1 float32 has few digits left of it."""
+    if isinstance(lam, int | float):
+        return jnp.float32(np.log(lam)) if lam > 0 else -jnp.inf
+    return jnp.log(jnp.asarray(lam, jnp.float32))
+
+
+def sample_states(n_places: int, batch: int, *, key: PRNGKeyArray) -> Int[Array, " batch"]:
+    """Places drawn uniformly from all observations: u ~ ρ of the buffer."""
+    return jax.random.randint(key, (batch,), 0, n_places)
+
+
+def surviving_share(experience: Experience, lam: float) -> float:
+    """The share of pairs that the discard rule keeps, out of all draws (t, τ) with t < T."""
+    if lam == 0:
+        return 1.0
+    steps = experience.lengths - 1
+    # Of an episode of T steps, Σ_{m=1}^T (1 - λ^m) = T - λ (1 - λ^T) / (1 - λ).
+    kept = steps + lam * np.expm1(steps * np.log(lam)) / (1 - lam)
+    return float(kept.sum() / steps.sum())

@@ -1,0 +1,340 @@
+"""A target: experience to learn from, and the truth to compare with where there is one."""
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium.vector import VectorEnv
+from scipy import sparse
+
+from lapwing.data.collect import Policy, Progress, collect, collect_walks, experience_of
+from lapwing.data.experience import Experience
+from lapwing.data.files import load_experience
+from lapwing.data.memory_map import BYTES_AT_ONCE
+from lapwing.data.minari import open_minari
+from lapwing.data.source import DataFile, Env, GymEnv, MinariSet, Source, env_name, make_envs, read_source
+from lapwing.envs.arena import Arena
+from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.plane import Plane, random_walks
+from lapwing.envs.simulator import Simulator, random_episodes
+from lapwing.errors import ConfigError, DatasetError
+from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
+from lapwing.mazes import Maze
+from lapwing.settings.learn import PRESETS, LearnSettings
+
+FINE_CHAIN = "finely discretised chain"
+HELD_OUT = 0.1
+"""The share of episodes that continuous states are measured on and not learned from."""
+FINENESS = 6
+"""Into how many parts a cell of a plane is divided each way, for the chain that counts as the truth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Experience to learn from, or a maze's own chain; with a maze, the truth to compare with."""
+
+    name: str
+    experience: Experience | None
+    world: GridWorld | None = None
+    states: np.ndarray | None = None
+    """The observation of each state, where the states are enumerated."""
+    file: Path | None = None
+    """The data file that the experience was read from."""
+    arena: Arena | None = None
+    """The arena that a body moved through."""
+    plane: Plane | None = None
+    """The plane that a point moved through."""
+    held_out: float = 0.0
+    """The share of the experience that is kept apart to measure on."""
+    graph: Any = None
+    """The weights of a graph over `states`, where the walk on it is what is learned from."""
+    _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
+
+    @property
+    def n_states(self) -> int | None:
+        """How many states are enumerated, or None."""
+        return None if self.states is None else len(self.states)
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of one observation."""
+        if self.states is not None:
+            return self.states.shape[1:]
+        assert self.experience is not None
+        return self.experience.observation_shape
+
+    @cached_property
+    def _split(self) -> tuple[Experience, Experience]:
+        assert self.experience is not None
+        return self.experience.split(self.held_out)
+
+    @property
+    def learned_from(self) -> Experience:
+        """The experience without what is kept apart."""
+        assert self.experience is not None
+        return self._split[0] if self.held_out else self.experience
+
+    @property
+    def kept_apart(self) -> Experience:
+        """The episodes that are not learned from."""
+        return self._split[1]
+
+    def chain(self, lam: float = 0.0) -> Chain:
+        """The chain that is learned from: the counts of the experience, or the true one."""
+        if self.experience is not None:
+            return empirical_chain(self.experience, lam)
+        if self.graph is not None:
+            return graph_chain(self.graph, lam)
+        assert self.world is not None
+        return true_chain(self.world.transition_matrix(), lam)
+
+    @cached_property
+    def one_step(self) -> Chain:
+        """`chain()` of one step, computed once."""
+        return self.chain()
+
+    def eigenpairs(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
+        """The exact eigenpairs of `one_step`, as many as there are up to `dim`; computed once."""
+        if dim not in self._eigenpairs:
+            visited = int(np.sum(self.one_step.rho > 0))
+            self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
+        return self._eigenpairs[dim]
+
+    def folded(self, folds: int) -> tuple["Target", Experience]:
+        """The same without every `folds`-th episode, and those episodes."""
+        assert self.experience is not None
+        episode = np.arange(self.experience.n_episodes)
+        rest = self.experience.episodes(episode % folds != 0)
+        return dataclasses.replace(self, experience=rest), self.experience.episodes(episode % folds == 0)
+
+    def truth(self) -> Chain | None:
+        """The true one-step chain under the uniformly random policy, where there is a maze."""
+        if self.plane is not None:
+            transition = self.plane.transition_matrix(FINENESS)
+            states = len(self.plane.points(FINENESS))
+            uniform = np.full(states, 1 / states)  # for it is symmetric
+            return dataclasses.replace(true_chain(transition, rho=uniform), name=FINE_CHAIN)
+        return None if self.world is None else true_chain(self.world.transition_matrix())
+
+    def reference_states(self) -> np.ndarray | None:
+        """The states of `truth()`, or those of the data, as φ sees them; None where none can be listed."""
+        if self.plane is not None:
+            return self.plane.points(FINENESS).astype(np.float32)
+        return self.states
+
+    def typical_observations(self, seed: int) -> np.ndarray:
+        """Every state once, or ten thousand observations where states are not enumerated; fewer if large."""
+        if self.states is not None:
+            return self.states
+        a_row = self.learned_from.observe(np.zeros(1, int)).nbytes
+        return self.some_observations(min(10_000, max(500, BYTES_AT_ONCE // a_row)), seed)
+
+    def some_transitions(self, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Both ends of `count` steps, drawn as the data or the chain has them."""
+        generator = np.random.default_rng(seed)
+        if self.experience is not None:
+            seen = self.learned_from
+            places = seen.transitions(generator.integers(seen.n_transitions, size=count))
+            return seen.observe(places), seen.observe(places + 1)
+        assert self.states is not None
+        steps = sparse.coo_array(self.one_step.weights)
+        drawn = generator.choice(steps.nnz, count, p=steps.data / steps.data.sum())
+        return self.states[steps.row[drawn]], self.states[steps.col[drawn]]
+
+    def some_observations(self, count: int, seed: int) -> np.ndarray:
+        """`count` observations drawn as the data has them."""
+        generator = np.random.default_rng(seed)
+        if self.experience is not None:
+            seen = self.learned_from
+            return seen.observe(np.sort(generator.integers(len(seen.observations), size=count)))
+        assert self.states is not None
+        return self.states[np.sort(generator.choice(len(self.states), count, p=self.one_step.rho))]
+
+
+def open_target(
+    source: str | Path | Source | Iterable[Any],
+    settings: LearnSettings,
+    *,
+    policy: Policy | None = None,
+    collected: Path | None = None,
+    on_progress: Progress | None = None,
+) -> Target:
+    """Read or collect what `source` names.
+
+    Args:
+        source: a maze's name or file, an arena's or a plane's name, an .npz file, `gym:ENV_ID`,
+            `minari:NAME`, an environment, episodes, a `Maze` or an `Experience`.
+        settings: what to observe and how much to collect.
+        policy: what acts in an environment; None is random.
+        collected: where an earlier start of the same run may have put what it collected.
+        on_progress: called with (done, all) while an environment is stepped.
+    """
+    source = read_source(source)
+    if settings.true_chain and not isinstance(source, Maze):
+        raise ConfigError("true_chain needs a maze, and this target is none; leave --true-chain out")
+    _refuse_what_does_not_apply(source, settings, policy)
+    again = load_experience(collected) if collected and collected.is_file() else None
+    if isinstance(source, Maze):
+        return _target_of_world(GridWorld(source, settings.stay), settings, again)
+    if isinstance(source, Arena):
+        experience = again or _experience_of_arena(source, settings, on_progress)
+        return _with_held_out(Target(source.name, experience, arena=source), settings)
+    if isinstance(source, Plane):
+        experience = again or _experience_of_plane(source, settings, on_progress)
+        return _with_held_out(Target(source.name, experience, plane=source), settings)
+    if isinstance(source, Experience):
+        return _target_of_data("experience", source, settings)
+    if isinstance(source, DataFile):
+        return _target_of_data(source.path.stem, load_experience(source.path), settings, source.path)
+    if isinstance(source, MinariSet):
+        data = open_minari(source.name)
+        seen = experience_of(*data.read(settings.observation_key))
+        return _target_of_data(source.name, seen, settings, data.path)
+    name = source.env_id if isinstance(source, GymEnv) else env_name(source)
+    experience = again or _experience_of_env(source, settings, policy, on_progress)
+    return _target_of_data(name, experience, settings)
+
+
+_PLACES = {
+    "transitions": (Maze, Arena, Plane, GymEnv, gymnasium.Env, VectorEnv),
+    "episode_length": (Maze, Plane),
+    "stay": (Maze,),
+    "observation": (Maze, Arena),
+    "num_envs": (GymEnv,),
+    "observation_key": (GymEnv, MinariSet, gymnasium.Env, VectorEnv),
+}
+"""Which targets a setting goes with."""
+_KINDS = {
+    Maze: "mazes",
+    Arena: "arenas",
+    Plane: "planes",
+    GymEnv: "environments by name",
+    MinariSet: "Minari data sets",
+    gymnasium.Env: "environments",
+}
+
+
+def _refuse_what_does_not_apply(source: Source, settings: LearnSettings, policy: Policy | None) -> None:
+    """An option that would do nothing is a misunderstanding."""
+    if isinstance(source, Arena):
+        _check_seen_in_arena(settings)
+    if policy is not None and not isinstance(source, GymEnv | Env):
+        raise ConfigError("policy goes with Gymnasium environments, and this target is none; leave it out")
+    for name, places in _PLACES.items():
+        value = getattr(settings, name)
+        if not isinstance(source, places) and value != getattr(PRESETS[settings.preset], name):
+            fitting = ", ".join(_KINDS[place] for place in places if place in _KINDS)
+            raise ConfigError(
+                f"{name}={value!r} goes with {fitting}, and this target is {kind_of(source)}; leave it out"
+            )
+
+
+def kind_of(source: Source) -> str:
+    """What a source is, with its article."""
+    if isinstance(source, Maze | Arena | Plane):
+        return "an arena" if isinstance(source, Arena) else f"a {type(source).__name__.lower()}"
+    return "an environment" if isinstance(source, GymEnv | Env) else "data"
+
+
+def _with_held_out(target: Target, settings: LearnSettings) -> Target:
+    """Continuous states with a part kept apart, as the settings say or as seems best."""
+    share = settings.held_out
+    assert target.experience is not None
+    if target.states is not None:
+        if share:
+            raise ConfigError(
+                f"held_out={share:g} goes with continuous states, and these are enumerated; leave it out"
+            )
+        return target
+    if share is None:
+        share = HELD_OUT if settings.preset == "default" else 0.0
+        share *= target.experience.n_transitions >= 100
+    apart = dataclasses.replace(target, held_out=share)
+    few = share and (len(target.experience.observations) < 8 or len(apart.kept_apart.observations) < 4)
+    if few and settings.held_out is not None:
+        raise DatasetError(
+            f"held_out={share:g} keeps too few of {len(target.experience.observations)} observations apart "
+            "to measure on; raise it, or set it to 0"
+        )
+    return target if few else apart
+
+
+def _check_seen_in_arena(settings: LearnSettings) -> None:
+    if settings.observation not in ("position", "state"):
+        raise ConfigError(
+            f"observation must be position or state in an arena, not {settings.observation!r}; "
+            "position is (x, y), state all positions and velocities"
+        )
+
+
+def _experience_of_arena(arena: Arena, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+    states = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
+    seen = states[..., :2] if settings.observation == "position" else states
+    return Experience(seen.reshape(-1, seen.shape[-1]), np.full(len(seen), seen.shape[1]))
+
+
+def _experience_of_plane(plane: Plane, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+    walks = random_walks(plane, settings.transitions, settings.episode_length, settings.seed, on_progress)
+    return Experience(walks.reshape(-1, 2), np.full(len(walks), walks.shape[1]))
+
+
+def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
+    if settings.held_out:
+        raise ConfigError(
+            f"held_out={settings.held_out:g} goes with continuous states, and those of a maze are "
+            "enumerated; leave it out"
+        )
+    if settings.observation == "state":
+        raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
+    states = world.observations(settings.observation)
+    if settings.true_chain:
+        return Target(world.maze.name, None, world, states)
+    if experience is None:
+        key = jax.random.fold_in(jax.random.key(settings.seed), 0)
+        experience = collect_walks(
+            world,
+            settings.observation,
+            settings.transitions,
+            episode_length=settings.episode_length,
+            key=key,
+        )
+    return Target(world.maze.name, experience, world, states)
+
+
+def _target_of_data(
+    name: str, experience: Experience, settings: LearnSettings, file: Path | None = None
+) -> Target:
+    experience = experience.tabulated(DENSE_LIMIT)
+    if experience.n_states is not None and len(np.unique(experience.observations)) < 2:
+        raise DatasetError(
+            f"all observations of {name} are the same, as far as float32 can tell, so there is nothing to "
+            "learn; look at the data, and subtract the mean of features that are far from 0"
+        )
+    return _with_held_out(Target(name, experience, None, experience.table, file), settings)
+
+
+def _experience_of_env(
+    source: GymEnv | Env, settings: LearnSettings, policy: Policy | None, on_progress: Progress | None
+) -> Experience:
+    named = isinstance(source, GymEnv)
+    # A policy is written for one observation, unless a number of environments is asked for.
+    num_envs = 1 if policy is not None and settings.num_envs is None else settings.num_envs
+    env = make_envs(source.env_id, num_envs) if named else source
+    try:
+        return collect(
+            env,
+            settings.transitions,
+            policy=policy,
+            observation_key=settings.observation_key,
+            seed=settings.seed,
+            on_progress=on_progress,
+        )
+    finally:
+        if named:
+            env.close()

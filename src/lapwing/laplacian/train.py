@@ -1,0 +1,221 @@
+"""The training loop: compiled chunks of Adam steps on the graph drawing loss, with checkpoints between them.
+
+Every random number of step t comes from `fold_in(key, t)`, so the same seed gives the same bits whatever the
+chunks, and after any interruption.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from lapwing.errors import NonFiniteError
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
+from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss
+from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.target import Target
+from lapwing.settings.learn import ResolvedSettings
+from lapwing.timing import stopwatch
+
+OnChunk = Callable[[int, int, dict[str, float]], None]
+
+
+class TrainState(NamedTuple):
+    """All that changes from step to step."""
+
+    encoder: Encoder
+    optimiser: optax.OptState
+
+
+@runtime_checkable
+class Checkpoints(Protocol):
+    """Where the state between chunks, any tree of arrays, is kept; `runs.RunFolder` is one."""
+
+    def restore(self, like: Any) -> tuple[Any, int, float] | None:
+        """The last whole state, its step and the seconds learned so far."""
+        ...
+
+    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
+        """Offer a state to be kept."""
+        ...
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Keep one row of metrics."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained encoder and what its training took."""
+
+    encoder: Encoder
+    spec: EncoderSpec
+    learn_seconds: float
+    compile_seconds: float
+    prepare_seconds: float
+    """What the loss took to build: with exact, the solution for P_λ."""
+
+
+def train(
+    target: Target,
+    settings: ResolvedSettings,
+    *,
+    checkpoints: Checkpoints | None = None,
+    on_chunk: OnChunk | None = None,
+) -> Trained:
+    """Learn φ from `target`; `settings` have been through `resolving.resolve`.
+
+    Args:
+        target: what to learn from.
+        settings: with no value left open.
+        checkpoints: where to keep the state between chunks, and to go on from.
+        on_chunk: called after each chunk with (step, last step, metrics).
+    """
+    key = jax.random.key(settings.seed)
+    spec = encoder_spec(target, settings)
+    encoder = untrained_encoder(target, settings)
+    optimiser = make_optimiser(settings)
+    state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)))
+    restored = checkpoints.restore(state) if checkpoints else None
+    state, step, seconds = restored or (state, 0, 0.0)
+
+    with stopwatch() as preparing:
+        loss = make_loss(target, settings, encoder)
+    began = time.perf_counter()
+    run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), state)
+    measure = _make_measure(target, settings)
+    measure(state.encoder)
+    compile_seconds = time.perf_counter() - began
+
+    chunk = max(1, settings.steps // CHUNKS)
+    while step < settings.stop:
+        end = min(step + chunk, settings.stop)
+        began = time.perf_counter()
+        state, sums, bad_step = jax.block_until_ready(run_chunk(state, step, end))
+        elapsed = time.perf_counter() - began
+        if bad_step >= 0:
+            raise _not_finite(int(bad_step))
+        seconds += elapsed
+        row = {name: float(value) / (end - step) for name, value in sums.items()}
+        row |= measure(state.encoder)
+        if math.isnan(row["orthonormality_error"]):
+            raise _not_finite(end)
+        row |= {"step": end, "steps_per_second": (end - step) / elapsed, "seconds": seconds}
+        step = end
+        if checkpoints:
+            checkpoints.record(row)
+            checkpoints.keep(state, step, seconds, last=step == settings.stop)
+        if on_chunk:
+            on_chunk(step, settings.stop, row)
+    return Trained(state.encoder, spec, seconds, compile_seconds + preparing.compiling, preparing.working)
+
+
+def _not_finite(step: int) -> NonFiniteError:
+    return NonFiniteError(
+        f"the loss is not finite at step {step}; "
+        "lower --learning-rate or --beta, or look for outliers in the data"
+    )
+
+
+def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
+    """The encoder that the settings ask for."""
+    return EncoderSpec(
+        name=settings.encoder,
+        shape=target.observation_shape,
+        dim=settings.dim + settings.oversample,
+        n_states=target.n_states if settings.encoder == "linear" else None,
+        hidden=settings.hidden if settings.encoder in ("mlp", "fourier") else (),
+        n_features=settings.fourier_features,
+    )
+
+
+def untrained_encoder(target: Target, settings: ResolvedSettings) -> Encoder:
+    """The encoder at step 0."""
+    return fit_encoder(
+        encoder_spec(target, settings),
+        target.typical_observations(settings.seed),
+        standardise=settings.standardise,
+        bandwidth=settings.fourier_bandwidth,
+        key=jax.random.fold_in(jax.random.key(settings.seed), 1),
+    )
+
+
+def make_optimiser(settings: ResolvedSettings) -> optax.GradientTransformation:
+    """Adam with the schedule of the settings."""
+    if settings.schedule == "cosine":
+        return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
+    return optax.adam(settings.learning_rate)
+
+
+def _compiled_chunk(loss, optimiser, key, state: TrainState):
+    """`run(state, begin, end) -> (state, sums of the metrics, first step that is not finite or -1)`."""
+    _, static = eqx.partition(state, eqx.is_array)
+    data, loss_static = eqx.partition(loss, eqx.is_array)
+
+    def gradient_step(loss, step, carry):
+        arrays, sums, bad_step = carry
+        state = eqx.combine(arrays, static)
+        (value, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(
+            state.encoder, step, jax.random.fold_in(key, step)
+        )
+        updates, optimiser_state = optimiser.update(gradient, state.optimiser)
+        state = TrainState(eqx.apply_updates(state.encoder, updates), optimiser_state)
+        sums = {name: sums[name] + metrics[name] for name in sums}
+        bad_step = jnp.where((bad_step < 0) & ~jnp.isfinite(value), step, bad_step)
+        return eqx.filter(state, eqx.is_array), sums, bad_step
+
+    def run(data, arrays, begin, end):
+        sums = dict.fromkeys(("loss", "graph_drawing", "penalty"), jnp.zeros(()))
+        step = partial(gradient_step, eqx.combine(data, loss_static))
+        return jax.lax.fori_loop(begin, end, step, (arrays, sums, jnp.int32(-1)))
+
+    arrays = eqx.filter(state, eqx.is_array)
+    compiled = jax.jit(run).lower(data, arrays, jnp.int32(0), jnp.int32(0)).compile()
+
+    def run_chunk(state: TrainState, begin: int, end: int):
+        arrays, totals, bad_step = eqx.filter(state, eqx.is_array), None, -1
+        most = loss.most_steps if isinstance(loss, DiskLoss) else end - begin
+        for first in range(begin, end, most):
+            last = min(first + most, end)
+            data = eqx.filter(loss.at(first, last), eqx.is_array)
+            arrays, sums, bad_step = compiled(data, arrays, jnp.int32(first), jnp.int32(last))
+            totals = sums if totals is None else jax.tree.map(jnp.add, totals, sums)
+            if bad_step >= 0:
+                break
+        return eqx.combine(arrays, static), totals, bad_step
+
+    return run_chunk
+
+
+def _make_measure(target: Target, settings: ResolvedSettings):
+    """`measure(encoder)`: how orthonormal φ is, and how many dimensions have not vanished."""
+    if settings.estimator == "exact":
+        observations, weights = target.states, target.one_step.rho
+    else:
+        observations = target.some_observations(1_024, settings.seed)
+        weights = np.full(len(observations), 1 / len(observations))
+    batch, rho = jnp.asarray(observations), jnp.asarray(weights, jnp.float32)
+
+    @eqx.filter_jit
+    def second_moment(encoder):
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
+        return phi.T @ (rho[:, None] * phi)
+
+    def measure(encoder) -> dict[str, float | int]:
+        moment = np.asarray(second_moment(encoder), np.float64) / settings.delta
+        if not np.isfinite(moment).all():
+            return {"orthonormality_error": math.nan, "surviving_dimensions": 0}
+        return {
+            "orthonormality_error": distance_to_identity(moment),
+            "surviving_dimensions": int(np.sum(np.linalg.eigvalsh(moment) > 0.01)),
+        }
+
+    return measure

@@ -1,0 +1,233 @@
+"""A run folder: configuration, metrics, checkpoints and results of one learned representation.
+
+config.json says what the run is and never changes; result.json is written when everything is learned and
+measured, so its presence means that the run is finished (pictures can be drawn again from the rest).
+Whatever is missing in between is computed again to the same bits.
+"""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lapwing import storage
+from lapwing._version import __version__
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
+
+SECONDS_BETWEEN_CHECKPOINTS = 2.0
+SHARE_OF_CHECKPOINTS = 0.05
+"""How much of the time may go into writing them, where they are large."""
+KEPT_CHECKPOINTS = 2
+FIGURES = (
+    *("spectrum", "learning", "eigenfunctions", "distances", "embedding", "returns", "reward", "policy"),
+    *("success", "goal", "paths", "strip", "film"),
+)
+"""The pictures that a run may have, each as .png and .svg, or as .gif."""
+
+
+class RunFolder:
+    """One run's folder, held by one process at a time; also the `Checkpoints` of its training."""
+
+    def __init__(self, path: Path):
+        """Name the folder; `opened` creates or enters it."""
+        self.path = path
+        self._next_due = time.monotonic() + SECONDS_BETWEEN_CHECKPOINTS
+
+    @property
+    def experience(self) -> Path:
+        """What was collected from an environment."""
+        return self.path / "experience.npz"
+
+    @property
+    def representation(self) -> Path:
+        """The result of learning."""
+        return self.path / "representation.safetensors"
+
+    @property
+    def agent(self) -> Path:
+        """The result of training an agent."""
+        return self.path / "agent.safetensors"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of the pictures."""
+        return self.path / "figures"
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / "config.json").is_file()
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything has been done."""
+        return (self.path / "result.json").is_file()
+
+    @contextmanager
+    def opened(self, config: dict[str, Any], *, overwrite: bool, resume: bool) -> Iterator[bool]:
+        """Hold the folder for a run of `config`, and say whether one that was begun goes on.
+
+        Nothing in the folder is changed: `begin` does that, when there is something to put in its place.
+        """
+        if overwrite and resume:
+            raise ConfigError("overwrite and resume exclude each other; give one of them")
+        if self.path.is_dir():
+            self._holds_a_run()  # refuses a folder that is not ours before anything is put there
+        new = storage.make_folder(self.path)
+        with storage.lock(self.path), self._removed_on_failure(new):
+            there = self._holds_a_run()
+            if there and not (overwrite or resume):
+                state = "a finished" if self.finished else "an unfinished"
+                going_on = "" if self.finished else "go on with --resume, "
+                raise ConfigError(
+                    f"{self.path} holds {state} run; {going_on}choose another --out, or replace it "
+                    "with --overwrite"
+                )
+            if there and resume:
+                self._check_same(config)
+            if resume and not there:
+                warnings.warn(
+                    f"{self.path} holds no run to go on with: starting one", LapwingWarning, stacklevel=4
+                )
+            storage.remove_leftovers(self.path)
+            yield there and resume
+
+    @contextmanager
+    def _removed_on_failure(self, new: list[Path]) -> Iterator[None]:
+        """Take folders that were made for this run away again if the run never began."""
+        try:
+            yield
+        except BaseException:
+            if not (self.path / "config.json").is_file():
+                storage.remove_folders(new)
+            raise
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Start a run in place of what is there."""
+        self._clear()
+        versions = {"format": FORMAT, "version": __version__}
+        storage.write_json(self.path / "config.json", versions | config)
+
+    def config(self) -> dict[str, Any]:
+        """What config.json says; a folder that is no run, or of another version, is refused."""
+        path = self.path / "config.json"
+        if not path.is_file():
+            raise ConfigError(f"{self.path} is not a run folder: it has no config.json")
+        config = storage.read_json(path)
+        check_format(path, config)
+        return config
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result, which marks the run as finished, and drop the checkpoints."""
+        storage.write_json(self.path / "result.json", result)
+        for path in self._checkpoints():
+            storage.remove(path)
+
+    def result(self, *needed: str) -> dict[str, Any]:
+        """The result of a finished run; one that lacks what is needed is refused."""
+        path = self.path / "result.json"
+        result = storage.read_json(path)
+        missing = [name for name in needed if name not in result] if isinstance(result, dict) else needed
+        if missing:
+            raise CheckpointError(
+                f"{path} is damaged: it lacks {', '.join(missing)}; delete it, and the command that made "
+                "the run makes it again with --resume"
+            )
+        return result
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl."""
+        return storage.read_json_lines(self.path / "metrics.jsonl")
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Add a row to metrics.jsonl."""
+        storage.append_json_line(self.path / "metrics.jsonl", row)
+
+    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
+        """Write a checkpoint if the last one is some seconds old; keep the one before it too."""
+        began = time.monotonic()
+        if not last and began < self._next_due:
+            return
+        manifest = {"format": FORMAT, "version": __version__, "step": step, "seconds": seconds}
+        path = self.path / f"checkpoint-{step:09d}.safetensors"
+        storage.write_tensors(path, named_arrays(state, "state"), manifest)
+        for old in self._checkpoints()[:-KEPT_CHECKPOINTS]:
+            storage.remove(old)
+        ended = time.monotonic()
+        self._next_due = ended + max(SECONDS_BETWEEN_CHECKPOINTS, (ended - began) / SHARE_OF_CHECKPOINTS)
+
+    def restore(self, like: Any) -> tuple[Any, int, float] | None:
+        """The newest checkpoint that is whole; a damaged one is named and passed over."""
+        for path in reversed(self._checkpoints()):
+            try:
+                tensors, manifest = storage.read_tensors(path)
+                check_format(path, manifest)
+                state = filled(like, tensors, "state", path)
+            except CheckpointError as error:
+                warnings.warn(f"{error}; going back to the one before", LapwingWarning, stacklevel=2)
+                continue
+            self._cut_metrics(manifest["step"])
+            return state, manifest["step"], manifest["seconds"]
+        self._cut_metrics(0)
+        return None
+
+    def _checkpoints(self) -> list[Path]:
+        return sorted(self.path.glob("checkpoint-*.safetensors"))
+
+    def _cut_metrics(self, step: int) -> None:
+        """Drop the rows after `step`: they will be recorded again."""
+        path = self.path / "metrics.jsonl"
+        storage.write_json_lines(path, [r for r in self.metrics() if r["step"] <= step])
+
+    def _holds_a_run(self) -> bool:
+        """Whether a run was begun here; anything else that is here is not ours to touch."""
+        config, others = self.path / "config.json", [p.name for p in self.path.iterdir()]
+        if config.is_file() and _is_config(storage.read_json(config)):
+            return True
+        foreign = sorted(name for name in others if not name.startswith("."))
+        if foreign:
+            raise ConfigError(
+                f"{self.path} is not empty and not a run folder (it holds {foreign[0]}); choose another --out"
+            )
+        return False
+
+    def _check_same(self, config: dict[str, Any]) -> None:
+        there = self.config()
+        if there["version"] != __version__:
+            raise CheckpointError(
+                f"{self.path} was begun by lapwing {there['version']}; lapwing {__version__} cannot go "
+                "on to the same bits: use that version, or start again with --overwrite"
+            )
+        for name, value in config.items():
+            if there.get(name) != value:
+                raise ConfigError(_difference(self.path, name, there.get(name), value))
+
+    def _clear(self) -> None:
+        """Remove a run's own files, the mark of a finished one first, and nothing else."""
+        owned = [self.path / "result.json", self.representation, self.agent, *self._checkpoints()]
+        owned += [self.path / name for name in ("metrics.jsonl", "experience.npz")]
+        suffixes = (".png", ".svg", ".gif")
+        owned += [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
+        for path in owned:
+            storage.remove(path)
+        inner = self.path / "representation"
+        if (inner / "config.json").is_file():  # an agent's run keeps the run of its φ there
+            storage.remove_tree(inner)
+
+
+def _is_config(content: Any) -> bool:
+    return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
+
+
+def _difference(path: Path, name: str, there: Any, here: Any) -> str:
+    """Which setting a resumed run would change."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        name = next(key for key in here if there.get(key) != here[key])
+        there, here = there.get(name), here[name]
+    return (
+        f"{path} was begun with {name} = {there!r}, not {here!r}; resume with the same settings, "
+        "or start again with --overwrite"
+    )

@@ -1,0 +1,1 @@
+"""Every setting as a documented, checked dataclass."""

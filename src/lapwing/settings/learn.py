@@ -1,0 +1,198 @@
+"""Every setting of learning, documented once; the command line and the saved file are made from it.
+
+A setting left at None is chosen from the data by `resolving.resolve` and recorded with its value.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from lapwing.settings.checks import (
+    SavedSettings,
+    check_field,
+    check_kinds,
+    checked_hidden,
+    chosen_by_lapwing,
+    from_preset,
+)
+
+Estimator = Literal["sampled", "pairwise", "exact"]
+EncoderName = Literal["linear", "mlp", "fourier", "conv"]
+Schedule = Literal["constant", "cosine"]
+Filter = Literal["soft", "unit", "commute", "heat"]
+RewardForm = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "potential"]
+Preset = Literal["default", "paper", "paper-shaping", "paper-control"]
+
+
+@dataclass(frozen=True)
+class LearnSettings(SavedSettings):
+    """How a representation is learned."""
+
+    dim: Annotated[int | None, chosen_by_lapwing("20, or all states if fewer")] = None
+    """How many eigenfunctions, the constant among them."""
+    observation: Literal["index", "position", "image", "state"] = "position"
+    """What φ sees of a maze: index, position or image; of an arena: position or the whole state."""
+    transitions: int = 1_000_000
+    """How many random steps to collect, where the target is an environment."""
+    episode_length: int = 50
+    """Steps in an episode of a maze or a plane."""
+    observation_key: str | None = None
+    """Which part of Dict observations φ sees, of an environment or a Minari data set."""
+    num_envs: Annotated[int | None, chosen_by_lapwing("16 if an environment has a vector form, else 1")] = (
+        None
+    )
+    """How many copies of an environment are stepped at once."""
+    stay: bool = False
+    """Give mazes a fifth action that does nothing."""
+    true_chain: bool = False
+    """Learn from a maze's transition matrix itself in place of experience."""
+    estimator: Annotated[
+        Estimator | None, chosen_by_lapwing("exact for up to 5,000 enumerated states, else pairwise")
+    ] = None
+    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none)."""
+    lam: Annotated[float | None, chosen_by_lapwing("1 - λ near the dim-th eigenvalue")] = None
+    """λ of the multi-step transitions P_λ; 0 is one step."""
+    lam_final: Annotated[float | None, chosen_by_lapwing("lam")] = None
+    """Anneal λ linearly to this value over the steps (not with exact)."""
+    past_end: Literal["discard", "truncate"] = "discard"
+    """What becomes of a pair that runs past its episode's end."""
+    beta: Annotated[float | None, chosen_by_lapwing("1; in the preset paper dim/20")] = None
+    """β, the weight of the orthonormality penalty."""
+    delta: float = 1.0
+    """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
+    steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 2,500, else 6,000")] = None
+    """Gradient steps."""
+    stop: Annotated[int | None, chosen_by_lapwing("steps, or as held-out episodes say if data is scarce")] = (
+        None
+    )
+    """Stop after so many of the steps, lest the data be over-fitted."""
+    batch: int = 256
+    """Pairs in a batch (not with exact)."""
+    learning_rate: Annotated[float | None, chosen_by_lapwing("0.002; linear 0.01, conv 0.001")] = None
+    """Adam's step size at the start."""
+    schedule: Schedule = "cosine"
+    """What becomes of the step size: constant, or down to zero along a cosine."""
+    encoder: Annotated[EncoderName | None, chosen_by_lapwing("by the observation")] = None
+    """The network: linear for indices, fourier or mlp for vectors, conv for images."""
+    hidden: Annotated[
+        tuple[int, ...] | None, chosen_by_lapwing("256 256, or 128 128 for continuous states")
+    ] = None
+    """Widths of the hidden layers of mlp and fourier."""
+    fourier_features: int = 128
+    """Random directions of the Fourier features."""
+    fourier_bandwidth: Annotated[
+        float | None,
+        chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
+    ] = None
+    """The standard deviation of half of those directions; that of the others ranges from 1 to it."""
+    standardise: Annotated[
+        bool | None,
+        chosen_by_lapwing("True; in the preset paper for images alone"),
+        tyro.conf.FlagConversionOff,
+    ] = None
+    """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
+    oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
+    """Dimensions learned beyond dim, and dropped by the rotation."""
+    held_out: Annotated[
+        float | None, chosen_by_lapwing("0.1 for continuous states in the preset default, else 0")
+    ] = None
+    """The share of episodes of continuous states that is kept apart from learning: eigenfunctions are told
+    apart with its help, and measured on it."""
+    rotate: bool = True
+    """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
+    seed: int = 0
+    """The seed of everything random."""
+    preset: Preset = "default"
+    """default; or of Wu, Tucker and Nachum (2019): paper, the recipe of their study of representations;
+    paper-shaping and paper-control, those of their shaped rewards in mazes and in arenas."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
+        check_kinds(self)
+        for name in ("dim", "episode_length", "fourier_features"):
+            check_field(self, name, whole=True, least=1)
+        for name in ("transitions", "steps", "stop"):
+            check_field(self, name, whole=True, least=1, below=2**31)
+        check_field(self, "batch", whole=True, least=2)
+        check_field(self, "oversample", whole=True, least=0)
+        check_field(self, "num_envs", whole=True, least=1)
+        check_field(self, "held_out", least=0, most=0.5)
+        check_field(self, "seed", whole=True, least=0, below=2**32)
+        for name in ("lam", "lam_final"):
+            check_field(self, name, least=0, below=1)
+        for name in ("beta", "delta", "learning_rate", "fourier_bandwidth"):
+            check_field(self, name, above=0)
+        if self.hidden is not None:
+            object.__setattr__(self, "hidden", checked_hidden(self.hidden))
+
+    @classmethod
+    def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
+        """The preset that `values` names, with the other values on top; unknown names are refused."""
+        return from_preset(PRESETS, "default", values)
+
+
+@dataclass(frozen=True)
+class ResolvedSettings(LearnSettings):
+    """Settings in which nothing is left open; `resolving.resolve` makes them."""
+
+    dim: int = 20
+    estimator: Estimator = "exact"
+    lam: float = 0.0
+    beta: float = 1.0
+    steps: int = 1_500
+    stop: int = 1_500
+    learning_rate: float = 2e-3
+    encoder: EncoderName = "fourier"
+    hidden: tuple[int, ...] = (256, 256)
+    standardise: bool = True
+    oversample: int = 0
+    held_out: float = 0.0
+
+
+_PAPER = LearnSettings(
+    preset="paper",
+    estimator="sampled",
+    lam=0.0,
+    steps=100_000,
+    batch=32,
+    learning_rate=1e-3,
+    schedule="constant",
+    hidden=(200, 200),
+    oversample=0,
+    rotate=False,
+)
+_PAPER_SHAPING = dataclasses.replace(
+    _PAPER,
+    preset="paper-shaping",
+    transitions=30_000,
+    lam=0.9,
+    beta=5.0,
+    delta=0.05,
+    steps=30_000,
+    batch=128,
+    hidden=(256, 256, 256),
+)
+_PAPER_CONTROL = dataclasses.replace(
+    _PAPER_SHAPING,
+    preset="paper-control",
+    dim=20,
+    transitions=576_000,
+    estimator="pairwise",
+    lam=0.99,
+    beta=2.0,
+    delta=0.1,
+    steps=50_000,
+    standardise=True,
+    rotate=True,
+)
+"""For the Point; the Ant has λ = 0.999 and a tenth of the step size. Not the paper's: `pairwise`, which is
+the same loss with less noise; inputs are standardised, for metres and metres a second are of no common scale;
+and Rayleigh-Ritz, which leaves φ itself as it is."""
+PRESETS: dict[str, LearnSettings] = {
+    "default": LearnSettings(),
+    "paper": _PAPER,
+    "paper-shaping": _PAPER_SHAPING,
+    "paper-control": _PAPER_CONTROL,
+}

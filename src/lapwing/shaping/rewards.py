@@ -1,0 +1,240 @@
+"""Rewards for reaching a goal, as pure functions of a step; the shaped ones are what φ is for.
+
+Every form takes a `Step`: how far its two ends are from the goal, in the goal space Z and in the embedding.
+They use nothing but arithmetic, so numbers, NumPy and JAX arrays all do. Norms are not squared.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lapwing.errors import ConfigError, nearest
+from lapwing.laplacian.representation import Representation, check_filter, vector_norm
+from lapwing.settings.checks import checked
+from lapwing.settings.learn import Filter, RewardForm
+
+SHAPED_BY_PHI: tuple[RewardForm, ...] = ("laplacian", "mix", "potential")
+"""The forms that need a representation."""
+
+
+class ToGoal(NamedTuple):
+    """How far states are from the goal."""
+
+    raw: Any
+    """‖h(s) - z_g‖, in the goal space."""
+    reached: Any
+    """Whether that is within ε."""
+    latent: Any
+    """‖φ(s) - φ(g)‖, in the embedding, times its scale; NaN where there is none."""
+
+
+class Step(NamedTuple):
+    """A transition s → s' on the way to a goal."""
+
+    here: ToGoal
+    there: ToGoal
+    terminated: Any = False
+    """Whether the episode ended for good at s'; a time limit is no such end."""
+    gamma: float = np.nan
+    """γ of the agent, which `potential` must know."""
+    own: Any = None
+    """The environment's own reward, where it takes the place of `sparse`."""
+
+
+def sparse(step: Step) -> Any:
+    """Sparse: r = -1[‖h(s') - z_g‖ > ε], or the environment's own reward in its place."""
+    return step.there.reached - 1.0 if step.own is None else step.own
+
+
+def l2(step: Step) -> Any:
+    """Distance in the goal space: r = -‖h(s') - z_g‖."""
+    return -step.there.raw
+
+
+def rawmix(step: Step) -> Any:
+    """Half `l2`, half `sparse`."""
+    return 0.5 * l2(step) + 0.5 * sparse(step)
+
+
+def laplacian(step: Step) -> Any:
+    """Distance in the embedding: r = -‖φ(s') - φ(g)‖."""
+    return -step.there.latent
+
+
+def mix(step: Step) -> Any:
+    """Half `laplacian`, half `sparse`: the paper's shaped reward."""
+    return 0.5 * laplacian(step) + 0.5 * sparse(step)
+
+
+def potential(step: Step) -> Any:
+    """`sparse` + γΦ(s') - Φ(s) with Φ = -‖φ(s) - φ(g)‖, which leaves the optimal policy as it is.
+
+    Φ(s') counts as 0 where the episode terminated, and only there: a time limit ends the recording, not the
+    task.
+    """
+    going_on = 1.0 - step.terminated
+    return sparse(step) + step.gamma * going_on * laplacian(step) + step.here.latent
+
+
+FORMS: dict[str, Callable[[Step], Any]] = {
+    form.__name__: form for form in (sparse, l2, rawmix, laplacian, mix, potential)
+}
+
+
+def check_form(form: str, *, has_representation: bool, gamma: float | None) -> None:
+    """Refuse an unknown form, and one that lacks what it needs."""
+    if form not in FORMS:
+        raise ConfigError(f"unknown reward {form!r}; {nearest(str(form), get_args(RewardForm))}")
+    if form in SHAPED_BY_PHI and not has_representation:
+        raise ConfigError(
+            f"reward {form!r} needs a representation and has none; give one that lapwing.learn or "
+            "lapwing.load returns, or use sparse, l2 or rawmix"
+        )
+    if form == "potential" and gamma is None:
+        raise ConfigError("reward 'potential' needs gamma, the discount of its agent; give gamma=0.98 or so")
+    if gamma is not None:
+        checked("gamma", gamma, above=0, most=1)
+
+
+def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
+    """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
+    if filter is not None:
+        return filter
+    return "commute" if "commute" in representation.filters else "soft"
+
+
+def same_state(state: Any) -> Any:
+    """h(s) = s: the goal space is the state space."""
+    return state
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What is to be reached: a state s with ‖h(s) - z‖ ≤ radius.
+
+    Where the goal space Z is not the state space, φ may embed either. By default it embeds h(s): the paper's
+    first option, φ: Z → R^d. With `state` it embeds whole states: the second option, φ: S → R^d.
+    """
+
+    z: Any
+    """z_g, the goal vector."""
+    radius: float = 1e-6
+    """ε; the default asks for z_g itself."""
+    h: Callable[[Any], Any] = same_state
+    """From observations, one or a batch, to goal vectors."""
+    state: Any = None
+    """h⁻¹(z_g): some observation that achieves the goal."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no vector."""
+        if np.ndim(self.z) != 1:
+            raise ConfigError(
+                f"goal z must be a vector, not of shape {np.shape(self.z)}; where observations are indices "
+                "or images, give z as a position, h that maps observations to positions, and state"
+            )
+        if not 0 <= self.radius < np.inf:
+            raise ConfigError(f"radius of the goal must be at least 0 and finite, not {self.radius!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class GoalReward:
+    """A reward for reaching a goal, to be called with s, s' and whether the episode terminated at s'.
+
+    Args:
+        form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
+        goal: what is to be reached.
+        representation: φ, for `laplacian`, `mix` and `potential`.
+        filter: the spectral filter of its distance.
+        gamma: the agent's discount, for `potential`.
+        scale: multiplies the distance in the embedding. `potential` wants it in steps, so that the distance
+            to the goal and the cost of the way there are of one size.
+
+    Example:
+        >>> reward = GoalReward("rawmix", Goal(np.array([1.0, 0.0])))
+        >>> float(reward(np.array([0.0, 0.0]), np.array([0.0, 0.0])))
+        -1.0
+        >>> reward(np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 2.0]])).tolist()
+        [0.0, -1.5]
+    """
+
+    form: RewardForm
+    goal: Goal
+    representation: Representation | None = None
+    filter: Filter = "soft"
+    gamma: float | None = None
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a form that lacks what it needs."""
+        check_form(self.form, has_representation=self.representation is not None, gamma=self.gamma)
+        if not 0 < self.scale < np.inf:
+            raise ConfigError(f"scale must be above 0 and finite, not {self.scale!r}")
+        check_filter(self.filter)
+
+    def __call__(self, state: Any, next_state: Any, terminated: Any = False) -> Any:
+        """The reward of one step or of a batch of steps."""
+        gamma = np.nan if self.gamma is None else self.gamma
+        here, there = self.distances(state), self.distances(next_state)
+        return FORMS[self.form](Step(here, there, terminated, gamma))
+
+    def distances(self, states: Any) -> ToGoal:
+        """How far states are from the goal."""
+        xp: Any = jnp if isinstance(states, jax.Array) else np
+        z, wanted = self.goal.h(xp.asarray(states)), xp.asarray(self.goal.z)
+        if z.shape[-1:] != wanted.shape:
+            raise ConfigError(
+                f"h(s) has shape {z.shape}, and the goal z {wanted.shape}; give Goal an h that maps "
+                "observations to goal vectors"
+            )
+        raw = vector_norm(1.0 * z - wanted)  # bytes would wrap around
+        latent: Any = raw * np.nan
+        if self.representation is not None and self.form in SHAPED_BY_PHI:
+            whole = self.goal.state is not None
+            at, goal = (states, xp.asarray(self.goal.state)) if whole else (z, wanted)
+            latent = self.scale * self.representation.distance(at, goal, self.filter)
+        return ToGoal(raw, raw <= self.goal.radius, latent)
+
+    def in_steps(self, states: Any, next_states: Any) -> "GoalReward":
+        """The same reward with the distance in the embedding counted in steps, as `potential` wants it.
+
+        Args:
+            states: where some transitions begin.
+            next_states: where they end.
+
+        Example:
+            >>> import lapwing
+            >>> rep = lapwing.learn("TwoRoom", transitions=20_000, dim=5, steps=100, hidden=(32,))
+            >>> reward = GoalReward("potential", Goal(np.array([0.125, 0.875])), rep, "commute", gamma=0.98)
+            >>> path = np.linspace([-0.8, 0.0], [0.125, 0.875], 10)
+            >>> distance = reward.in_steps(path[:-1], path[1:]).distances(path).latent
+            >>> round(float(np.abs(np.diff(distance)).mean()), 3)
+            1.0
+        """
+        if self.form not in SHAPED_BY_PHI:
+            raise ConfigError(f"reward {self.form!r} uses no distance in the embedding; leave in_steps out")
+        here, there = (self.distances(ends).latent for ends in (states, next_states))
+        return dataclasses.replace(self, scale=self.scale * one_step_scale(here, there))
+
+
+def one_step_scale(here: np.ndarray, there: np.ndarray) -> float:
+    """What makes the mean change of a distance 1 for a step that changes it at all, as it is for true steps.
+
+    Args:
+        here: distances to the goal where steps begin.
+        there: distances where they end.
+
+    Example:
+        >>> one_step_scale(np.array([0.5, 0.4, 0.4]), np.array([0.4, 0.5, 0.4]))
+        10.0
+    """
+    change = np.abs(np.asarray(there, np.float64) - np.asarray(here, np.float64))
+    if not change.any():
+        raise ConfigError(
+            "the distance to the goal is the same everywhere; learn φ with a larger beta, or choose a filter"
+        )
+    return 1 / float(np.mean(change[change > 0]))

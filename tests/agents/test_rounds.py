@@ -1,0 +1,115 @@
+"""The time of a training in an arena, against bodies whose steps are counted one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lapwing.agents import rounds as rounds_module
+from lapwing.agents.rounds import Rounds, empty_replay
+from lapwing.errors import ConfigError
+from lapwing.settings.control import ResolvedControl
+
+
+def rounds_of(envs: int, random: int, agents: int, every: int = 1) -> Rounds:
+    """With so many rounds of random actions, of the agent's, and between evaluations."""
+    return Rounds(
+        ResolvedControl(
+            envs=envs, random_steps=random * envs, steps=agents * envs, evaluate_every=every * envs
+        )
+    )
+
+
+def counted(length: int, envs: int, rounds: int) -> list[list[int]]:
+    """Body by body, how far each is into its episode when each round begins: staggered, then step by step."""
+    bodies = []
+    for body in range(envs):
+        at, times = body * length // envs, []
+        for _ in range(rounds):
+            times.append(at)
+            at += 1
+            if at == length:
+                at = 0
+        bodies.append(times)
+    return bodies
+
+
+def episodes(times: list[int]) -> list[int]:
+    """How many rounds each episode of a body has, the cut ones at both ends included."""
+    lengths: list[int] = []
+    for number, at in enumerate(times):
+        if number == 0 or at == 0:
+            lengths.append(0)
+        lengths[-1] += 1
+    return lengths
+
+
+def test_how_many_rounds_there_are():
+    rounds = rounds_of(4, 10, 20)
+    assert (rounds.random, rounds.all) == (10, 30)
+
+
+@pytest.mark.parametrize(
+    ("agents", "every", "expected"),
+    [(20, 5, [20, 40, 60, 80]), (20, 8, [32, 64, 80]), (20, 30, [80]), (20, 20, [80]), (3, 1, [4, 8, 12])],
+)
+def test_evaluations_come_at_regular_times_and_at_the_end(agents, every, expected):
+    assert rounds_of(4, 10, agents, every).evaluations.tolist() == expected
+
+
+@given(st.integers(1, 20), st.integers(1, 60), st.integers(1, 70))
+def test_every_evaluation_comes_after_a_whole_round_and_none_twice(envs, agents, every):
+    at = rounds_of(envs, 1, agents, every).evaluations
+    assert at[-1] == agents * envs
+    assert (np.diff(at) > 0).all()
+    assert (at % envs == 0).all()
+    assert set(at.tolist()) == {k * every * envs for k in range(1, agents // every + 1)} | {agents * envs}
+
+
+class TestEpisodes:
+    @given(st.integers(1, 12), st.integers(1, 9), st.integers(1, 40))
+    def test_bodies_are_as_far_as_counting_says(self, length, envs, all_rounds):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rounds_module, "EPISODE_LENGTH", length)
+            rounds = rounds_of(envs, 1, all_rounds)
+            found = rounds.elapsed(np.arange(rounds.all)[:, None], np.arange(envs))
+        np.testing.assert_array_equal(found.T, counted(length, envs, all_rounds + 1))
+
+    @given(st.integers(1, 12), st.integers(1, 9), st.integers(1, 40))
+    def test_their_lengths_are_those_counted_and_add_up_to_all_observations(self, length, envs, all_rounds):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rounds_module, "EPISODE_LENGTH", length)
+            found = rounds_of(envs, 1, all_rounds).episode_lengths()
+        bodies = counted(length, envs, all_rounds + 1)
+        assert found.tolist() == [steps for times in bodies for steps in episodes(times)]
+        assert found.sum() == (all_rounds + 1) * envs
+        assert found.max() <= length
+
+    def test_real_ones(self):
+        """Sixteen bodies, as in the paper's preset: 300 steps, begun about 19 rounds apart."""
+        rounds = rounds_of(16, 625, 3_750)
+        assert rounds.elapsed(0, np.arange(16)).tolist() == [body * 300 // 16 for body in range(16)]
+        ends = np.argwhere(rounds.elapsed(np.arange(1, 901)[:, None], np.arange(16)) == 0)
+        assert len(ends) == 3 * 16
+        assert set(np.diff(ends[:, 0]).tolist()) <= {18, 19}, "one body after the other"
+        lengths = rounds.episode_lengths()
+        assert lengths.sum() == 4_375 * 16
+        assert np.mean(lengths == 300) > 0.8
+        assert lengths[:15].tolist() == [300] * 14 + [175], "the first body has whole episodes, and a cut one"
+        assert lengths[15] == 300 - 18
+
+
+def test_the_replay_has_room_for_every_step_of_every_body():
+    replay = empty_replay(rounds_of(4, 10, 20), n_observations=6, n_actions=2)
+    assert [array.shape for array in replay] == [(30, 4, 6), (30, 4, 2), (30, 4), (30, 4, 6)]
+    assert {array.dtype for array in replay} == {np.dtype(np.float32)}
+
+
+def test_a_replay_for_which_there_is_no_memory(monkeypatch):
+    def none_left(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "zeros", none_left)
+    words = r"a replay of 536,870,912 steps takes 30\.0 GiB of memory, more than there is; lower --steps"
+    with pytest.raises(ConfigError, match=words):
+        empty_replay(rounds_of(2**4, 2**24, 2**24), n_observations=6, n_actions=2)

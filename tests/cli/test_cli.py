@@ -1,0 +1,583 @@
+import contextlib
+import dataclasses
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+import lapwing
+from lapwing.cli.main import main
+from lapwing.data.experience import Experience
+from lapwing.settings.learn import LearnSettings
+from tests.test_storage import in_own_mount
+
+SMALL = ["--transitions", "5000", "--dim", "4", "--steps", "20", "--hidden", "16", "--fourier-features", "16"]
+QUICK = ["--transitions", "5000", "--dim", "3", "--steps", "2", "--observation", "index"]
+TRUTHS = ["gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_floor", "eigenvalues_exact"]
+NAMED_IN_THE_JSON = [*TRUTHS, "eigenvalues", "learn_seconds", "compile_seconds", "steps", "states", "run"]
+
+
+def called(*arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of the command line, in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as exit:
+            code = exit.code if isinstance(exit.code, int) else 1
+    return code, out.getvalue(), unboxed(err.getvalue())
+
+
+def unboxed(text: str) -> str:
+    """What is written, without the frame that may be around it and the lines that it is broken into."""
+    return " ".join(re.sub("[│─╭╮╰╯━╸]", " ", text).split())
+
+
+def refused(*arguments: str | Path) -> str:
+    """The message of a command that ends with 2, prints nothing else, and leaves nothing behind."""
+    before = sorted(Path.cwd().rglob("*"))
+    code, out, err = called(*arguments)
+    assert code == 2, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert sorted(Path.cwd().rglob("*")) == before
+    return err
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory) -> tuple[Path, str, str]:
+    """The folder, standard output and standard error of `lapwing learn FourRoom --json`."""
+    out = tmp_path_factory.mktemp("cli") / "run"
+    code, stdout, stderr = called("learn", "FourRoom", "--out", out, "--json", *SMALL)
+    assert code == 0
+    return out, stdout, stderr
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["learn", "--help"], ["evaluate", "--help"], ["learn", "-h"]]
+)
+def test_help_is_no_error(arguments):
+    code, out, _ = called(*arguments)
+    assert code == 0
+    assert "usage: lapwing" in out
+
+
+def test_help_explains_every_setting():
+    _, out, _ = called("learn", "--help")
+    for field in dataclasses.fields(LearnSettings):
+        assert re.search(f"--(no-)?{field.name.replace('_', '-')}\\b", out), field.name
+    for option in ("--out", "--overwrite", "--resume", "--json", "FourRoom", "gym:ENV_ID"):
+        assert option in out
+
+
+def test_help_shows_the_defaults_of_a_preset():
+    for arguments in (["--preset", "paper"], ["--preset=paper"]):
+        _, out, _ = called("learn", "FourRoom", *arguments, "--help")
+        assert "(default: sampled)" in out
+        assert "(default: 100000)" in out
+
+
+def test_the_version():
+    assert called("--version") == (0, f"lapwing {lapwing.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "command", [[sys.executable, "-m", "lapwing"], [str(Path(sys.executable).with_name("lapwing"))]]
+)
+def test_both_ways_to_call_it(command):
+    finished = subprocess.run([*command, "--help"], capture_output=True, text=True)
+    assert finished.returncode == 0
+    assert "learn" in finished.stdout
+
+
+# lapwing learn
+
+
+def test_json_is_the_only_line_on_standard_output(learned):
+    _, out, _ = learned
+    assert out.endswith("}\n")
+    assert out.count("\n") == 1
+    result = json.loads(out)
+    assert set(NAMED_IN_THE_JSON) <= result.keys()
+
+
+def test_the_json_holds_the_measures_of_the_run(learned):
+    folder, out, _ = learned
+    result = json.loads(out)
+    assert (result["run"], result["steps"], result["states"]) == (str(folder), 20, 152)
+    assert len(result["cosine"]) == len(result["eigenvalues"]) == len(result["eigenvalues_exact"]) == 4
+    assert 0 < result["gap_floor"] < result["gap"] < result["gap_random"]
+    assert 0 < result["cosine_mean"] <= 1
+    assert result == json.loads((folder / "result.json").read_text())
+
+
+def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_error(elsewhere):
+    code, out, err = called("learn", "FourRoom", "--out", "run", *QUICK)
+    assert (code, out) == (0, "")
+    assert "objective gap" in err
+    assert "run/figures" in err
+
+
+def test_the_table_names_the_operator_and_the_measures(learned):
+    _, _, err = learned
+    for words in ("FourRoom: against the true chain", "objective gap", "random basis", "eigenvalues"):
+        assert words in err
+    assert "learning 20/20" in err
+
+
+def test_the_figures_are_pictures(learned):
+    folder, _, _ = learned
+    names = {path.stem for path in (folder / "figures").iterdir()}
+    assert names == {"eigenfunctions", "spectrum", "distances", "learning"}
+    for name in names:
+        pixels = matplotlib.image.imread(folder / "figures" / f"{name}.png")
+        assert pixels.shape[0] > 100
+        assert pixels.shape[1] > 100
+        assert pixels.std() > 0
+        root = ElementTree.parse(folder / "figures" / f"{name}.svg").getroot()
+        assert root.tag.endswith("svg")
+
+
+def test_two_runs_without_a_folder_go_to_two(elsewhere):
+    for _ in range(2):
+        assert called("learn", "FourRoom", *QUICK)[0] == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["FourRoom", "FourRoom-2"]
+    assert Path("runs/FourRoom-2/result.json").exists()
+
+
+def test_an_environment_without_a_truth_has_null_for_it(elsewhere):
+    code, out, err = called(
+        *("learn", "gym:CartPole-v1", "--out", "run", "--json", "--transitions", "3000", "--dim", "3"),
+        *("--steps", "3", "--hidden", "16", "--fourier-features", "16"),
+    )
+    assert code == 0
+    result = json.loads(out)
+    assert set(NAMED_IN_THE_JSON) <= result.keys()
+    for name in TRUTHS:
+        assert result[name] is None
+    assert result["states"] is None
+    assert len(result["eigenvalues"]) == 3
+    assert "no truth to compare with" in err
+    assert {path.name for path in Path("run/figures").glob("*.png")} == {
+        "distances.png",
+        "eigenfunctions.png",
+        "embedding.png",
+        "learning.png",
+        "spectrum.png",
+    }
+
+
+def test_a_maze_and_data_of_ones_own(elsewhere):
+    Path("my_room.txt").write_text("#####\n#...#\n#...#\n#####\n")
+    code, out, _ = called("learn", "my_room.txt", "--json", *QUICK)
+    assert code == 0
+    assert json.loads(out)["run"] == "runs/my_room"
+    walk = np.random.default_rng(0).choice([-1, 1], 2_000).cumsum() % 6
+    Experience(walk, [2_000]).save("walk.npz")
+    code, out, _ = called("learn", "walk.npz", "--json", "--dim", "3", "--steps", "2")
+    result = json.loads(out)
+    assert (code, result["target"], result["states"]) == (0, "walk", 6)
+    assert result["operator"].startswith("empirical chain")
+
+
+def test_one_dimension_is_the_constant_alone(elsewhere):
+    code, out, _ = called("learn", "FourRoom", "--out", "run", "--json", *QUICK, "--dim", "1")
+    result = json.loads(out)
+    assert (code, result["cosine"], result["eigenvalues"]) == (0, [pytest.approx(1)], [pytest.approx(0)])
+    assert set(result["distance_correlation"]) == {"soft"}
+    assert {path.stem for path in Path("run/figures").iterdir()} == {"spectrum", "learning"}
+
+
+def test_warnings_are_single_lines_on_standard_error(elsewhere):
+    code, out, err = called(
+        *("learn", "OneRoom", "--out", "run", "--true-chain", "--observation", "index", "--steps", "2"),
+        *("--lam", "0.9", "--beta", "5", "--delta", "0.05"),
+    )
+    assert (code, out) == (0, "")
+    assert "warning: only 9 of 20 dimensions survive beta=5 and delta=0.05 at lam=0.9" in err
+    assert "LapwingWarning" not in err
+    assert ".py:" not in err
+
+
+def test_a_run_is_refused_resumed_and_overwritten(elsewhere):
+    command = ["learn", "FourRoom", "--out", "run", "--json", *QUICK]
+    assert called(*command)[0] == 0
+    assert "holds a finished run" in refused(*command)
+    assert "dim = 3, not 4" in refused(*command, "--resume", "--dim", "4")
+    code, out, _ = called(*command, "--resume")
+    assert (code, json.loads(out)["steps"]) == (0, 2)
+    code, out, _ = called(*command, "--overwrite", "--steps", "3")
+    assert (code, json.loads(out)["steps"]) == (0, 3)
+
+
+# lapwing evaluate
+
+
+def test_evaluating_a_run_gives_its_measures_again(learned):
+    folder, out, _ = learned
+    for name in ("spectrum.png", "learning.svg"):
+        (folder / "figures" / name).unlink()
+    code, again, err = called("evaluate", folder, "--json")
+    assert code == 0
+    assert again.count("\n") == 1
+    assert json.loads(again) == json.loads(out)
+    assert "objective gap" in err
+    assert (folder / "figures" / "spectrum.png").exists()
+    code, nothing, err = called("evaluate", folder)
+    assert (code, nothing) == (0, "")
+    assert "objective gap" in err
+
+
+def test_what_is_no_run_cannot_be_evaluated(elsewhere):
+    Path("empty").mkdir()
+    assert "empty is not a run folder: it has no config.json" in refused("evaluate", "empty")
+    assert "gone is not a run folder" in refused("evaluate", "gone")
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["learn", "FourRom"],
+            "unknown target 'FourRom': it is neither a maze nor a file; did you mean FourRoom?",
+        ),
+        (["learn"], "name a target: lapwing learn FourRoom"),
+        (["learn", "gone.npz"], "gone.npz"),
+        (["learn", "gym:CartPol-v1"], "did you mean CartPole-v1?"),
+        (["lern", "FourRoom"], "did you mean learn?"),
+        (["learn", "FourRoom", "--dimm", "3"], "--dim "),
+        (["learn", "FourRoom", "--learning-rat", "3"], "--learning-rate"),
+        (["learn", "FourRoom", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
+        (["learn", "FourRoom", "--preset=papr"], "unknown preset 'papr'; did you mean paper?"),
+        (["learn", "FourRoom", "--observation", "imag"], "'image'"),
+        (["learn", "FourRoom", "--dim", "many"], "--dim"),
+        (["learn", "FourRoom", "--dim"], "--dim"),
+        (["learn", "FourRoom", "--resume"], "resume needs --out"),
+        (["learn", "FourRoom", "--out", "x", "--resume", "--overwrite"], "exclude each other"),
+        (["learn", "FourRoom", "--dim", "153"], "dim must be between 1 and 152 states, not 153; lower --dim"),
+        (
+            ["learn", "FourRoom", "--true-chain", "--estimator", "sampled"],
+            "true_chain goes with estimator exact",
+        ),
+        (["learn", "FourRoom", "--encoder", "conv"], "encoder conv does not take observations of shape (2,)"),
+        (["learn", "gym:CartPole-v1", "--true-chain"], "true_chain needs a maze"),
+        ([], "learn"),
+        (["evaluate"], "RUN"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_told_in_a_sentence(elsewhere, arguments, message):
+    if "--transitions" not in arguments and arguments[:1] == ["learn"] and len(arguments) > 2:
+        arguments = [*arguments[:2], "--transitions", "500", *arguments[2:]]
+    assert message in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--lam=nan", "--lam=1", "--lam=-0.1", "--lam=inf", "--lam-final=1.5"),
+        *("--beta=nan", "--beta=inf", "--beta=0", "--beta=-1", "--delta=0", "--delta=nan"),
+        *("--dim=0", "--dim=-3", "--steps=0", "--transitions=0", "--transitions=-5", "--batch=1"),
+        *("--learning-rate=0", "--learning-rate=nan", "--learning-rate=-1", "--hidden=0", "--seed=-1"),
+        *("--episode-length=0", "--fourier-bandwidth=inf", "--fourier-features=0", "--oversample=-1"),
+        *("--seed=4294967296", "--steps=2147483648"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_named(elsewhere, option):
+    name, value = option.removeprefix("--").split("=")
+    message = refused("learn", "FourRoom", option)
+    field = name.replace("-", "_")
+    wrong = re.escape(value) + r"(\.0)?"
+    assert re.fullmatch(rf"lapwing: {field} must be a (whole )?number .*, not {wrong}", message), message
+
+
+@pytest.mark.parametrize(("written", "number"), [("2e3", 2000), ("2_000", 2000), ("2000.0", 2000)])
+def test_a_whole_number_can_be_written_in_other_ways(elsewhere, written, number):
+    assert f"not {number}" in refused("learn", "FourRoom", "--dim", written, "--transitions", "500")
+
+
+@pytest.mark.parametrize("written", ["2.5", "many", "inf", "nan", "1e-3"])
+def test_what_is_no_whole_number_is_named(elsewhere, written):
+    told = " ".join(refused("learn", "FourRoom", "--transitions", written).replace("│", " ").split())
+    assert "Error parsing --transitions: a whole number is wanted" in told
+    assert f"not '{written}'" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("###\n###\n", "maze bad: no floor"),
+        ("#####\n#G.G#\n#####\n", "maze bad: 2 goals"),
+        ("#####\n#..\n#####\n", "maze bad: line 2 has 3 cells and line 1 has 5"),
+        ("#####\n#.?.#\n#####\n", "maze bad: unknown mark '?' in line 2, column 3"),
+        (b"\xff\xfe\x00", "bad.txt cannot be read as text"),
+    ],
+)
+def test_a_maze_that_cannot_be_walked(elsewhere, text, message):
+    Path("bad.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = refused("learn", "bad.txt")
+    assert told.startswith("lapwing: ")
+    assert message in told
+
+
+class Bomb:
+    """Goes off if it is ever unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+BAD_DATA = {
+    "pickled": ({"observations": np.array([Bomb()], dtype=object), "lengths": np.array([1])}, "pickled"),
+    "text": ({"observations": np.array([["a"], ["b"]]), "lengths": np.array([2])}, "must hold numbers"),
+    "complex": ({"observations": np.ones((2, 1), complex), "lengths": np.array([2])}, "must hold numbers"),
+    "lengths": ({"observations": np.ones((2, 1)), "lengths": np.array([2.0])}, "lengths must be"),
+    "one-step": (
+        {"observations": np.ones((3, 1)), "lengths": np.array([2, 1])},
+        "episode 1 has 1 observations",
+    ),
+    "empty": ({"observations": np.ones((0, 1)), "lengths": np.array([], int)}, "there are no episodes"),
+    "empty-episode": ({"observations": np.ones((2, 1)), "lengths": np.array([2, 0])}, "episode 1 has 0"),
+    "sum": ({"observations": np.ones((3, 1)), "lengths": np.array([2])}, "lengths add up to 2"),
+    "nan": ({"observations": np.array([[1.0], [np.nan]]), "lengths": np.array([2])}, "NaN or infinity"),
+    "missing": ({"observations": np.ones((3, 1))}, "no array 'lengths'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_data_that_cannot_be_learned_from(elsewhere, name):
+    arrays, message = BAD_DATA[name]
+    np.savez("bad.npz", **arrays)
+    told = refused("learn", "bad.npz")
+    assert told.startswith("lapwing: bad.npz")
+    assert message in told
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip", b"\x80\x04N."])
+def test_a_file_that_is_no_npz(elsewhere, content):
+    Path("bad.npz").write_bytes(content)
+    assert "bad.npz" in refused("learn", "bad.npz")
+
+
+def test_a_folder_that_is_not_lapwings_is_untouched(elsewhere):
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").write_text("all of it")
+    told = refused("learn", "FourRoom", "--out", "mine", "--overwrite", *QUICK)
+    assert "mine is not empty and not a run folder" in told
+    assert Path("mine/thesis.tex").read_text() == "all of it"
+
+
+def test_a_file_in_the_way_of_the_folder(elsewhere):
+    Path("file").write_text("mine")
+    assert "file is in the way" in refused("learn", "FourRoom", "--out", "file", *QUICK)
+    assert "a part of the path is a file" in refused("learn", "FourRoom", "--out", "file/run", *QUICK)
+
+
+def test_learning_that_blows_up_names_the_step(elsewhere):
+    code, out, err = called("learn", "FourRoom", "--out", "run", "--learning-rate", "1e30", *SMALL)
+    assert (code, out) == (2, "")
+    assert "lapwing: the loss is not finite at step 1; lower --learning-rate" in err
+    assert "Traceback" not in err
+
+
+# As a process of its own
+
+
+@pytest.mark.slow
+def test_the_whole_command_as_a_process(tmp_path):
+    command = [sys.executable, "-m", "lapwing", "learn", "FourRoom", "--json", *QUICK]
+    finished = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert "\x1b" not in finished.stderr
+    result = json.loads(finished.stdout)
+    assert finished.stdout.count("\n") == 1
+    assert result["run"] == "runs/FourRoom"
+    assert (tmp_path / "runs" / "FourRoom" / "representation.safetensors").exists()
+
+    command = [sys.executable, "-m", "lapwing", "learn", "FourRom"]
+    finished = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert finished.stderr.count("\n") == 1
+    assert finished.stderr.startswith("lapwing: unknown target 'FourRom'")
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    command = ["learn", "FourRoom", "--out", "run", "--steps", "1000000", "--true-chain", "--dim", "4"]
+    # A shell may start its background jobs, and so the tests, with SIGINT ignored.
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    process = subprocess.Popen(
+        [sys.executable, "-c", listening + "from lapwing.cli.main import main; main()", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    while not (tmp_path / "run" / "config.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    presses, ended = 0, False
+    while not ended:
+        process.send_signal(signal.SIGINT)
+        presses += 1
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            out, err = process.communicate(timeout=30)
+            ended = True
+    assert (process.returncode, out) == (130, "")
+    # Now and then the first is lost in a callback of JAX, where Python shows it and goes on.
+    assert presses > 1 or "Traceback" not in err
+    assert "--out run --resume" in err
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path):
+    printed = in_own_mount(
+        tmp_path,
+        "size=100k",
+        f"""
+        import contextlib, io, os, sys
+        from pathlib import Path
+        from lapwing.cli.main import main
+        out = Path(sys.argv[1]) / "run"
+        filler = Path(sys.argv[1]) / "filler"
+        command = ["learn", "FourRoom", "--out", str(out), *{QUICK!r}]
+        filler.write_bytes(bytes(60_000))
+        for arguments in (command, [*command, "--resume"]):
+            err = io.StringIO()
+            try:
+                with contextlib.redirect_stderr(err):
+                    main(arguments)
+            except SystemExit as exit:
+                print(exit.code, "disk is full" in err.getvalue(), "Traceback" in err.getvalue())
+                print(sum(name.endswith(".part") for name in os.listdir(out)))
+            os.truncate(filler, 0)
+            os.system(f"mount -o remount,size=4m {{out.parent}}")
+        print((out / "result.json").exists())
+        """,
+    ).splitlines()
+    assert printed == ["2 True False", "0", "True"]
+
+
+# Agents and the audit of their rewards
+
+TINY = ["--random-steps", "200", "--steps", "40", "--evaluate-every", "20", "--hidden", "8"]
+
+
+def test_an_agent_is_trained_shown_and_evaluated_again(elsewhere):
+    code, out, err = called("train", "TwoRoom", "--reward", "l2", *TINY, "--out", "run", "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert (result["target"], result["reward"], result["evaluated_at"]) == ("TwoRoom", "l2", [20, 40])
+    assert result["optimal_return"] == pytest.approx(-11.358, abs=1e-3)
+    assert f"{result['return']:.3f}" in err
+    names = {path.name for path in (elsewhere / "run" / "figures").iterdir()}
+    assert names == {f"{n}.{e}" for n in ("returns", "reward", "policy") for e in ("png", "svg")} | {
+        "policy.gif"
+    }
+    code, again, err = called("evaluate", "run", "--json")
+    assert code == 0, err
+    assert json.loads(again) == result
+
+
+def test_an_agent_learns_its_phi_first(elsewhere):
+    code, _, err = called("train", "TwoRoom", "--reward", "potential", *TINY, "--out", "run")
+    assert code == 0, err
+    assert "learning" in err
+    assert "training" in err
+    assert lapwing.load("run/representation").config["target"] == "TwoRoom"
+    code, out, err = called("audit", "TwoRoom", "run/representation", "--json", "--out", "audit")
+    assert code == 0, err
+    names = [audit["name"] for audit in json.loads(out)]
+    assert {"sparse", "mix, commute, φ1", "mix, commute, φ2", "potential, soft, φ2"} <= set(names)
+    assert (elsewhere / "audit" / "audit.png").is_file()
+    assert "φ2: run/representation" in err
+
+
+def test_the_folder_of_an_agent_is_named_by_its_reward(elsewhere):
+    assert called("train", "TwoRoom", "--reward", "sparse", *TINY)[0] == 0
+    assert (elsewhere / "runs" / "TwoRoom-sparse" / "agent.safetensors").is_file()
+
+
+def test_an_agent_on_a_gymnasium_environment(elsewhere):
+    code, out, err = called("train", "gym:CartPole-v1", *TINY, "--json", "--out", "pole")
+    assert code == 0, err
+    result = json.loads(out)
+    assert (result["target"], result["reward"], len(result["returns"])) == ("CartPole-v1", None, 2)
+    assert lapwing.load_agent("pole").act(np.zeros(4)) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train", "name a target: lapwing train HardMaze"),
+        ("train HardMaze --goal 0,0", "goal (0,0) is a wall of HardMaze; choose a floor cell"),
+        ("train HardMaze --goal 99,1", "goal (99,1) lies outside HardMaze of 16 x 16 cells"),
+        ("train HardMaze --goal there", "goal must be ROW,COLUMN such as 10,3, not 'there'"),
+        ("train FourRoom", "FourRoom has no cell marked G; name one with --goal ROW,COLUMN"),
+        ("train HardMaze --reward mixx", "rawmix"),
+        ("train HardMaze --gamma 1", "gamma must be a number above 0 and below 1, not 1.0"),
+        ("train HardMaze --epsilon 2", "epsilon must be a number at least 0 and at most 1, not 2.0"),
+        ("train HardMaze --scale nan", "scale must be a number above 0, not nan"),
+        ("train HardMaze --steps 0", "steps must be a whole number at least 1"),
+        ("train HardMaze --resume", "resume needs --out"),
+        ("train HardMaze --filter heat --preset paper", "filter 'heat' needs single eigenfunctions"),
+        (
+            "train HardMaze --reward l2 --preset paper",
+            "preset says how φ is learned, and none",
+        ),
+        ("train gym:Pendulum-v1", "DQN needs a Discrete action space, not Box"),
+        ("train gym:CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1?"),
+        ("train gym:CartPole-v1 --reward mix", "reward='mix' goes with mazes"),
+        ("train nowhere.npz", "no data file nowhere.npz"),
+        ("audit", "name a maze or a run: lapwing audit HardMaze"),
+        ("audit HardMaze TwoRoom", "TwoRoom is of another maze than HardMaze"),
+        ("audit gym:CartPole-v1", "gym:CartPole-v1 is no maze"),
+        ("audit HardMaze --goal 3,3", "goal (3,3) is a wall of HardMaze"),
+        ("audit HardMaze --gamma 2", "gamma must be a number above 0 and at most 1, not 2.0"),
+        ("trian HardMaze", "unknown command 'trian'; did you mean train?"),
+    ],
+)
+def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, message):
+    assert message in refused(*arguments.split())
+
+
+def test_a_goal_that_nothing_leads_to_is_told(elsewhere):
+    Path("sealed.txt").write_text("#######\n#..G#.#\n#######\n")
+    assert "goal (1,5) cannot be reached from the rest of sealed" in refused(
+        "train", "sealed.txt", "--goal", "1,5"
+    )
+
+
+def test_a_phi_of_another_maze_or_input_is_refused(elsewhere, four_room_run):
+    told = refused("train", "TwoRoom", "--representation", four_room_run)
+    assert "the representation was learned on FourRoom, not on this maze TwoRoom" in told
+    goal = ["--goal", "1,1", "--representation", four_room_run]
+    assert "sees position, not index" in refused("train", "FourRoom", *goal, "--observation", "index")
+    assert "uses no representation" in refused("train", "FourRoom", *goal, "--reward", "sparse")
+
+
+def test_an_agent_without_phi_is_no_representation(elsewhere):
+    assert called("train", "TwoRoom", "--reward", "sparse", *TINY, "--out", "run")[0] == 0
+    assert "holds an agent whose reward uses no φ" in refused("audit", "run")

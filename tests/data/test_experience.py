@@ -1,0 +1,585 @@
+"""Experience: what is accepted, what is refused and how it is told, on disk as in memory."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lapwing.data import memory_map as mapped_files
+from lapwing.data.experience import Experience
+from lapwing.data.memory_map import pieces
+from lapwing.errors import DatasetError, LapwingWarning
+
+TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
+
+
+def episode_of_each_place(lengths) -> list[int]:
+    return [episode for episode, length in enumerate(lengths) for _ in range(length)]
+
+
+class TestAccepted:
+    def test_vectors(self):
+        seen = np.arange(10.0).reshape(5, 2)
+        experience = Experience(seen, [2, 3])
+        assert (experience.n_episodes, experience.n_transitions, experience.n_states) == (2, 3, None)
+        assert experience.observation_shape == (2,)
+        assert experience.observations.dtype == np.float32
+        np.testing.assert_array_equal(experience.observe(np.array([4, 0])), seen[[4, 0]])
+
+    def test_images_of_bytes_stay_bytes(self):
+        images = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3), dtype=np.uint8)
+        experience = Experience(images, [4])
+        assert experience.observations.dtype == np.uint8
+        assert experience.observation_shape == (5, 6, 3)
+        np.testing.assert_array_equal(experience.observations, images)
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float16, np.float64])
+    def test_other_vectors_become_float32(self, dtype):
+        experience = Experience(np.ones((4, 3), dtype), [4])
+        assert experience.observations.dtype == np.float32
+        assert (experience.observations == 1).all()
+
+    def test_ids_with_a_table(self):
+        experience = Experience(np.array([0, 2, 2, 1]), [4], TABLE)
+        assert experience.n_states == 3
+        assert experience.observation_shape == (2,)
+        np.testing.assert_array_equal(experience.observe(np.arange(4)), TABLE[[0, 2, 2, 1]])
+
+    @pytest.mark.parametrize(
+        "dtype", [np.uint8, np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+    )
+    def test_ids_without_a_table_stand_for_themselves(self, dtype):
+        experience = Experience(np.array([0, 4, 2], dtype), [3])
+        assert experience.n_states == 5
+        assert experience.observation_shape == ()
+        assert experience.observations.dtype == np.int32
+        np.testing.assert_array_equal(experience.observe(np.arange(3)), [0, 4, 2])
+
+    def test_an_id_table_of_floats_is_a_table_of_ids(self):
+        assert Experience(np.array([0, 1]), [2], np.array([0.0, 1.0])).table.dtype == np.int32
+
+    def test_a_table_may_hold_states_never_visited(self):
+        assert Experience(np.array([0, 0]), [2], TABLE).n_states == 3
+
+    def test_from_episodes(self):
+        first, second = np.zeros((4, 2)), np.ones((3, 2))
+        experience = Experience.from_episodes(iter([first, second]))
+        np.testing.assert_array_equal(experience.lengths, [4, 3])
+        np.testing.assert_array_equal(experience.observations, np.concatenate([first, second]))
+
+    def test_from_episodes_of_ids(self):
+        experience = Experience.from_episodes([[0, 1, 2], [2, 1]])
+        assert experience.n_states == 3
+        np.testing.assert_array_equal(experience.observations, [0, 1, 2, 2, 1])
+
+
+class TestRefused:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize(("place", "episode", "step"), [(0, 0, 0), (2, 0, 2), (3, 1, 0), (8, 2, 3)])
+    def test_nan_and_infinity_by_episode_and_step(self, bad, place, episode, step):
+        seen = np.zeros((9, 2))
+        seen[place, 1] = bad
+        with pytest.raises(DatasetError, match=f"NaN or infinity at episode {episode}, step {step};"):
+            Experience(seen, [3, 2, 4])
+
+    def test_the_first_bad_step_is_named(self):
+        seen = np.zeros((6, 1))
+        seen[[2, 4]] = np.nan
+        with pytest.raises(DatasetError, match="episode 0, step 2"):
+            Experience(seen, [3, 3])
+
+    def test_numbers_too_large_for_float32(self):
+        with pytest.raises(DatasetError, match="infinity at episode 0, step 1"):
+            Experience(np.array([[0.0], [1e300]]), [2])
+
+    def test_nan_in_a_table_by_state(self):
+        table = TABLE.copy()
+        table[1, 0] = np.nan
+        with pytest.raises(DatasetError, match="table holds NaN or infinity at state 1"):
+            Experience(np.array([0, 2]), [2], table)
+
+    def test_nan_in_float_images(self):
+        images = np.zeros((2, 3, 3, 1))
+        images[1, 2, 2, 0] = np.nan
+        with pytest.raises(DatasetError, match="episode 0, step 1"):
+            Experience(images, [2])
+
+    @pytest.mark.parametrize(
+        ("lengths", "episode", "count"), [([1, 3], 0, 1), ([3, 1], 1, 1), ([4, 0], 1, 0)]
+    )
+    def test_an_episode_without_a_transition(self, lengths, episode, count):
+        with pytest.raises(DatasetError, match=f"episode {episode} has {count} observations; .* at least 2"):
+            Experience(np.zeros((4, 2)), lengths)
+
+    def test_a_negative_length(self):
+        with pytest.raises(DatasetError, match="episode 1 has -1 observations"):
+            Experience(np.zeros((4, 2)), [5, -1])
+
+    @pytest.mark.parametrize("lengths", [[], np.array([], np.int64)])
+    def test_no_episodes(self, lengths):
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            Experience(np.zeros((0, 2)), lengths)
+
+    def test_from_no_episodes(self):
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            Experience.from_episodes([])
+
+    def test_from_an_empty_episode(self):
+        with pytest.raises(DatasetError, match="episode 1 has 0 observations"):
+            Experience.from_episodes([np.zeros((3, 2)), np.zeros((0, 2))])
+
+    @pytest.mark.parametrize("lengths", [[2, 2], [2, 4], [6]])
+    def test_lengths_that_do_not_add_up(self, lengths):
+        with pytest.raises(DatasetError, match=f"add up to {sum(lengths)}, but there are 5 observations"):
+            Experience(np.zeros((5, 2)), lengths)
+
+    @pytest.mark.parametrize("lengths", [[2.0, 3.0], [[2, 3]], [True, True], ["2", "3"], np.array(5)])
+    def test_lengths_that_are_not_integers(self, lengths):
+        with pytest.raises(DatasetError, match="lengths must be a list of integers"):
+            Experience(np.zeros((5, 2)), lengths)
+
+    @pytest.mark.parametrize(
+        ("array", "name"),
+        [
+            (np.zeros((3, 2), object), "object"),
+            (np.full((3, 2), "a"), "<U1"),
+            (np.zeros((3, 2), complex), "complex128"),
+            (np.zeros((3, 2), bool), "bool"),
+            (np.zeros((3, 2), "datetime64[s]"), r"datetime64\[s\]"),
+            (np.full((3, 2), b"a"), r"\|S1"),
+        ],
+    )
+    def test_what_is_not_a_number(self, array, name):
+        with pytest.raises(DatasetError, match=f"observations must hold numbers, not {name}"):
+            Experience(array, [3])
+        with pytest.raises(DatasetError, match=f"table must hold numbers, not {name}"):
+            Experience(np.zeros(3, int), [3], array)
+
+    @pytest.mark.parametrize("array", [np.array(["a"] * 3), np.zeros(3, "datetime64[s]"), np.zeros(3, bool)])
+    def test_words_and_dates_are_named_first(self, array):
+        with pytest.raises(DatasetError, match="observations must hold numbers, not"):
+            Experience(array, [3])
+
+    @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((3, 0))])
+    def test_observations_without_features(self, array):
+        with pytest.raises(DatasetError, match="have no features; give vectors"):
+            Experience(array, [3])
+
+    def test_ids_beyond_the_table(self):
+        with pytest.raises(DatasetError, match="hold the id 3, but the table has 3 rows"):
+            Experience(np.array([0, 3]), [2], TABLE)
+
+    @pytest.mark.parametrize("table", [None, TABLE])
+    def test_negative_ids(self, table):
+        with pytest.raises(DatasetError, match="hold the id -2; ids count from 0"):
+            Experience(np.array([0, -2]), [2], table)
+
+    @pytest.mark.parametrize("ids", [np.zeros(2), np.zeros((2, 1), int), np.zeros(2, bool)])
+    def test_ids_that_are_not_whole_numbers(self, ids):
+        with pytest.raises(DatasetError, match="with a table, observations must be integer ids"):
+            Experience(ids, [2], TABLE)
+
+    @pytest.mark.parametrize("largest", [2**31, 2**40, 2**63 - 1])
+    def test_hashes_in_place_of_ids(self, largest):
+        with pytest.raises(DatasetError, match=f"hold the id {largest}; number the states from 0"):
+            Experience(np.array([0, largest]), [2])
+
+    @pytest.mark.parametrize("table", [np.array([1.0, 0.0]), np.array([0, 2]), np.array(["a", "b"])])
+    def test_a_table_of_scalars(self, table):
+        with pytest.raises(DatasetError, match=r"make it \(states, 1\) for scalars"):
+            Experience(np.array([0, 1]), [2], table)
+
+    @pytest.mark.parametrize("table", [np.array(3.0), np.zeros((2, 0))])
+    def test_a_table_without_features(self, table):
+        with pytest.raises(DatasetError, match="has no features"):
+            Experience(np.array([0, 1]), [2], table)
+
+    def test_shapes_that_differ_between_episodes(self):
+        with pytest.raises(
+            DatasetError, match=r"episode 1 has observations of shape \(3,\), episode 0 of \(2,\)"
+        ):
+            Experience.from_episodes([np.zeros((4, 2)), np.zeros((4, 3))])
+
+    def test_shapes_that_differ_within_an_episode(self):
+        with pytest.raises(DatasetError, match="episode 1 cannot be made one array"):
+            Experience.from_episodes([[[1.0], [2.0]], [[1.0], [2.0, 3.0]]])
+
+    def test_numbers_in_place_of_episodes(self):
+        with pytest.raises(DatasetError, match="episode 0 is a single number"):
+            Experience.from_episodes([np.array(1.0), np.array(2.0)])
+
+
+lengths_lists = st.lists(st.integers(2, 9), min_size=1, max_size=8)
+
+
+@settings(max_examples=200)
+@given(lengths_lists)
+def test_horizons_end_with_the_episode(lengths):
+    experience = Experience(np.zeros((sum(lengths), 1)), lengths)
+    episode = episode_of_each_place(lengths)
+    for place, horizon in enumerate(experience.horizons):
+        assert episode[place + horizon] == episode[place]
+        after = place + horizon + 1
+        assert after == len(episode) or episode[after] != episode[place]
+    assert experience.n_transitions == sum(experience.horizons > 0)
+
+
+class TestTabulated:
+    def test_the_same_observations_by_id(self):
+        rng = np.random.default_rng(0)
+        seen = rng.standard_normal((7, 3)).astype(np.float32)[rng.integers(7, size=60)]
+        experience = Experience(seen, [20, 40])
+        table = experience.tabulated()
+        assert table.n_states == len({row.tobytes() for row in seen})
+        np.testing.assert_array_equal(table.observe(np.arange(60)), seen)
+        np.testing.assert_array_equal(table.lengths, experience.lengths)
+
+    def test_images(self):
+        rng = np.random.default_rng(1)
+        seen = rng.integers(0, 256, (4, 5, 5, 3), dtype=np.uint8)[rng.integers(4, size=30)]
+        table = Experience(seen, [30]).tabulated()
+        assert table.n_states == 4
+        assert table.table.dtype == np.uint8
+        np.testing.assert_array_equal(table.observe(np.arange(30)), seen)
+
+    def test_more_than_the_limit_stays_as_it_is(self):
+        experience = Experience(np.tile(np.arange(11.0), 2)[:, None], [22])
+        assert experience.tabulated(limit=10) is experience
+        assert experience.tabulated(limit=11).n_states == 11
+
+    def test_observations_that_do_not_recur_are_continuous(self):
+        experience = Experience(np.arange(30.0)[:, None], [30])
+        assert experience.tabulated() is experience
+
+    def test_distinct_observations_late_in_the_data_count_too(self):
+        seen = np.concatenate([np.zeros(100), np.arange(20.0)])[:, None]
+        experience = Experience(seen, [120])
+        assert experience.tabulated(limit=10) is experience
+
+    def test_a_table_stays(self):
+        experience = Experience(np.array([0, 1]), [2], TABLE)
+        assert experience.tabulated() is experience
+
+    @settings(max_examples=50)
+    @given(st.lists(st.integers(-2, 2), min_size=10, max_size=30))
+    def test_any_column_of_numbers(self, values):
+        seen = np.array(values, np.float32)[:, None]
+        table = Experience(seen, [len(values)]).tabulated()
+        assert table.n_states == len(set(values))
+        np.testing.assert_array_equal(table.observe(np.arange(len(values))), seen)
+
+
+class TestImages:
+    def test_whole_numbers_are_bytes_whatever_their_type(self):
+        pixels = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3))
+        seen = Experience(pixels, [4]).observations
+        assert seen.dtype == np.uint8
+        np.testing.assert_array_equal(seen, pixels)
+
+    def test_whole_numbers_that_are_no_bytes_are_refused(self):
+        with pytest.raises(DatasetError, match=r"beyond 0 … 255; scale them to floats"):
+            Experience(np.full((4, 5, 6, 3), 256), [4])
+
+
+# Episodes from flags
+
+
+@settings(max_examples=200)
+@given(st.lists(st.booleans(), min_size=1, max_size=20))
+def test_from_ends_is_cutting_after_each_end(flags):
+    episodes: list[list[int]] = [[]]
+    for place, ended in enumerate(flags):
+        episodes[-1].append(place)
+        if ended:
+            episodes.append([])
+    kept = [episode for episode in episodes if len(episode) > 1]
+    seen = np.arange(len(flags), dtype=float)[:, None]
+    if not kept:
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            Experience.from_ends(seen, flags)
+        return
+    experience = Experience.from_ends(seen, flags)
+    assert experience.lengths.tolist() == [len(episode) for episode in kept]
+    assert experience.observations[:, 0].tolist() == [place for episode in kept for place in episode]
+
+
+class TestFromEnds:
+    @pytest.mark.parametrize("dtype", [bool, int, np.uint8, float, np.float32])
+    def test_flags_of_any_kind(self, dtype):
+        ends = np.array([0, 0, 1, 0, 1], dtype)
+        assert Experience.from_ends(np.zeros((5, 2)), ends).lengths.tolist() == [3, 2]
+
+    def test_ids(self):
+        experience = Experience.from_ends([3, 1, 2, 0], [0, 1, 0, 0])
+        assert experience.lengths.tolist() == [2, 2]
+        assert experience.n_states == 4
+
+    @pytest.mark.parametrize("ends", [[0, 0, 1], [[0], [0], [0], [1]], np.array(1), []])
+    def test_flags_that_are_not_one_an_observation(self, ends):
+        with pytest.raises(
+            DatasetError, match=r"ends have shape \(.*\), and observations \(4, 2\); give one"
+        ):
+            Experience.from_ends(np.zeros((4, 2)), ends)
+
+    def test_a_single_number_in_place_of_observations(self):
+        with pytest.raises(DatasetError, match=r"ends have shape \(1,\), and observations \(\); give one"):
+            Experience.from_ends(np.array(3.0), [1])
+
+    def test_flags_that_are_words(self):
+        with pytest.raises(DatasetError, match=r"ends must be true or false .*, not <U2; give one flag"):
+            Experience.from_ends(np.zeros((2, 2)), ["no", "no"])
+
+    @pytest.mark.parametrize("wrong", [np.nan, 2, -1, 0.5])
+    def test_flags_that_are_neither(self, wrong):
+        with pytest.raises(DatasetError, match=rf"ends must be true or false .*, not {float(wrong)}"):
+            Experience.from_ends(np.zeros((3, 2)), [0.0, wrong, 1.0])
+
+
+class TestRounding:
+    """What float32 cannot tell apart."""
+
+    WALK = np.cumsum(np.random.default_rng(0).normal(size=(200, 2)), axis=0)
+
+    @pytest.mark.parametrize("offset", [5e6, -3e7])
+    def test_far_from_zero(self, offset):
+        with pytest.warns(
+            LapwingWarning, match="feature 1 of the observations lies between .* subtract its mean"
+        ):
+            Experience((self.WALK + np.array([0, offset])).tolist(), [200])
+
+    def test_many_features_are_one_warning(self):
+        walk = np.tile(self.WALK, 50) + 5e6
+        with pytest.warns(LapwingWarning, match=r"feature 0 \(and 99 more\)") as caught:
+            Experience(walk, [200])
+        assert len(caught) == 1
+
+    def test_what_is_exact_or_near_enough(self):
+        """Whole numbers up to 2^24, constants and their noise, float32 itself, and what is not far from 0."""
+        whole = np.random.default_rng(0).integers(0, 50, (200, 2)) + 1.6e7
+        for array in (
+            self.WALK,
+            self.WALK + 1e3,
+            whole,
+            np.full((200, 2), 1e9 + 0.3),
+            (self.WALK + 5e6).astype("f4"),
+            np.cos(self.WALK) ** 2 + np.sin(self.WALK) ** 2,
+        ):
+            Experience(array, [200])
+
+
+def test_images_with_channels_first_are_warned_of():
+    """And small boards, whose planes happen to be three or four, are not."""
+    images = np.zeros((5, 3, 8, 9), np.uint8)
+    with pytest.warns(LapwingWarning, match=r"shape \(3, 8, 9\) look as if their channels came first"):
+        Experience(images, [5])
+    for shape in ((8, 9, 3), (4, 20, 2), (3, 3, 2), (3, 3, 3)):
+        Experience(np.zeros((5, *shape), np.uint8), [5])
+
+
+@settings(max_examples=100)
+@given(lengths_lists)
+def test_transitions_are_counted_over_all_episodes(lengths):
+    experience = Experience(np.zeros((sum(lengths), 1)), lengths)
+    begins = [
+        place
+        for place, episode in enumerate(np.repeat(np.arange(len(lengths)), lengths))
+        if place + 1 < sum(lengths) and place + 1 < sum(lengths[: episode + 1])
+    ]
+    assert experience.transitions(np.arange(experience.n_transitions)).tolist() == begins
+    assert experience.ends.tolist() == [sum(lengths[: n + 1]) - 1 for n in range(len(lengths))]
+    assert experience.longest == max(lengths) - 1
+
+
+# On disk
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    """Makes experience of a mapped file, which counts as too large for memory."""
+    monkeypatch.setattr(mapped_files, "IN_MEMORY", 10)
+
+    def made(array: np.ndarray, lengths, mode: str = "r") -> Experience:
+        np.save(tmp_path / "mapped.npy", array)
+        return Experience(np.load(tmp_path / "mapped.npy", mmap_mode=mode), lengths)
+
+    return made
+
+
+def numbered(lengths) -> np.ndarray:
+    return np.arange(2.0 * sum(lengths), dtype=np.float32).reshape(-1, 2)
+
+
+class TestOnDisk:
+    def test_what_is_mapped_and_large(self, mapped, monkeypatch):
+        experience = mapped(numbered([4, 5]), [4, 5])
+        assert experience.on_disk
+        assert not Experience(numbered([4, 5]), [4, 5]).on_disk
+        monkeypatch.setattr(mapped_files, "IN_MEMORY", 1 << 20)
+        assert not experience.on_disk
+
+    def test_parts_of_it_are_on_disk_too_however_small(self, mapped, monkeypatch):
+        experience = mapped(numbered([4] * 10), [4] * 10)
+        monkeypatch.setattr(mapped_files, "IN_MEMORY", experience.observations.nbytes - 1)
+        for part in experience.split(0.2):
+            assert part.on_disk
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.int16])
+    def test_what_had_to_be_converted_is_in_memory(self, dtype, mapped):
+        experience = mapped(numbered([4, 5]).astype(dtype), [4, 5])
+        assert not experience.on_disk
+        assert experience.observations.dtype == np.float32
+
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+    def test_ids_are_in_memory(self, dtype, mapped):
+        experience = mapped(np.array([0, 3, 1, 2], dtype), [4])
+        assert not experience.on_disk
+        assert experience.n_states == 4
+
+    @pytest.mark.parametrize("at_once", [1, 3, 1_024])
+    @pytest.mark.parametrize("places", [[8, 0, 3, 3, 8], [[1, 2], [8, 1]], []], ids=str)
+    def test_observing_places(self, mapped, monkeypatch, places, at_once):
+        monkeypatch.setattr(mapped_files, "PLACES_AT_ONCE", at_once)
+        seen = numbered([4, 5])
+        experience, places = mapped(seen, [4, 5]), np.array(places, int)
+        for _ in range(2):
+            found = experience.observe(places)
+            assert type(found) is np.ndarray
+            np.testing.assert_array_equal(found, seen[places])
+
+    def test_changes_that_are_in_memory_alone_are_not_lost(self, mapped):
+        """A copy-on-write mapping has no file to read them from again."""
+        experience = mapped(numbered([600, 600]), [600, 600], mode="c")
+        experience.observations[:] = 7
+        assert (experience.observe(np.arange(1_200)) == 7).all()
+        experience.sha256()
+        assert (experience.observations == 7).all()
+
+    def test_it_is_not_tabulated(self, mapped):
+        experience = mapped(np.zeros((20, 2), np.float32), [20])
+        assert experience.tabulated() is experience
+
+    def test_saved_like_what_is_in_memory(self, mapped, tmp_path):
+        experience = mapped(numbered([4, 5]), [4, 5])
+        experience.save(tmp_path / "mapped.npz")
+        Experience(numbered([4, 5]), [4, 5]).save(tmp_path / "held.npz")
+        assert (tmp_path / "mapped.npz").read_bytes() == (tmp_path / "held.npz").read_bytes()
+
+    def test_nan_is_named_by_episode_and_step(self, mapped, monkeypatch):
+        monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", 20)
+        seen = numbered([4, 5])
+        seen[7, 1] = np.inf
+        with pytest.raises(DatasetError, match="episode 1, step 3"):
+            mapped(seen, [4, 5])
+
+
+class TestPieces:
+    @pytest.mark.parametrize("shape", [(17,), (17, 2), (17, 3, 3, 1), (1, 5), (0, 3)])
+    @pytest.mark.parametrize("at_once", [1, 64, 100, 1 << 26])
+    def test_together_they_are_the_array(self, shape, at_once, monkeypatch):
+        monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", at_once)
+        array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        parts = list(pieces(array))
+        begins = np.cumsum([0, *(len(part) for _, part in parts)])
+        assert [begin for begin, _ in parts] == begins[:-1].tolist()
+        assert begins[-1] == len(array)
+        for begin, part in parts:
+            np.testing.assert_array_equal(part, array[begin : begin + len(part)])
+            assert part.nbytes <= max(at_once, array[:1].nbytes)
+
+    def test_on_piece_sees_all_observations_in_turn(self, monkeypatch):
+        monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", 50)
+        for seen, table in ((numbered([9]), None), (np.array([0, 2, 1, 1, 0, 0, 0, 2, 1], np.int32), TABLE)):
+            shown: list[np.ndarray] = []
+            Experience(seen, [9], table, on_piece=lambda piece: shown.append(np.array(piece)))  # noqa: B023
+            np.testing.assert_array_equal(np.concatenate(shown), seen)
+
+
+# Two parts
+
+
+def episodes_in(experience: Experience) -> list[list[int]]:
+    numbers = experience.observations.reshape(len(experience.observations), -1)[:, 0] / 2
+    return [part.astype(int).tolist() for part in np.split(numbers, np.cumsum(experience.lengths)[:-1])]
+
+
+class TestSplit:
+    @settings(max_examples=300)
+    @given(st.lists(st.integers(2, 9), min_size=1, max_size=12), st.floats(0.01, 0.99))
+    def test_both_parts_are_of_the_episodes(self, lengths, share):
+        if sum(lengths) < 4:
+            return
+        experience = Experience(numbered(lengths), lengths)
+        whole = episodes_in(experience)
+        first, second = (episodes_in(part) for part in experience.split(share))
+        for part in (first, second):
+            assert part
+            for episode in part:
+                assert len(episode) > 1
+                assert any(set(episode) <= set(one) for one in whole)
+                assert episode == list(range(episode[0], episode[-1] + 1))
+        seen = [place for part in (first, second) for episode in part for place in episode]
+        assert len(set(seen)) == len(seen) >= len(experience.observations) - 2
+        if len(lengths) >= 5:
+            assert sorted(first + second) == whole
+            assert abs(len(second) - share * len(lengths)) <= 1
+
+    def test_the_second_part_is_spread_over_the_data(self):
+        experience = Experience(numbered([2] * 100), [2] * 100)
+        numbers = [episode[0] // 2 for episode in episodes_in(experience.split(0.1)[1])]
+        assert len(numbers) == 10
+        assert np.diff(numbers).min() >= 10
+
+    def test_few_episodes_are_cut(self):
+        first, second = Experience(numbered([100]), [100]).split(0.1)
+        assert (first.lengths.tolist(), second.lengths.tolist()) == ([90], [10])
+        np.testing.assert_array_equal(second.observations, numbered([100])[90:])
+
+    @pytest.mark.parametrize(
+        ("lengths", "share", "first", "second"),
+        [
+            ([3, 3], 0.5, [[0, 1, 2]], [[3, 4, 5]]),
+            ([3, 2, 3], 0.5, [[0, 1, 2]], [[5, 6, 7]]),
+            ([4, 3], 0.2, [[0, 1, 2, 3]], [[5, 6]]),
+            ([3, 5], 0.5, [[0, 1, 2]], [[4, 5, 6, 7]]),
+            ([5, 3], 0.5, [[0, 1, 2, 3]], [[5, 6, 7]]),
+        ],
+    )
+    @pytest.mark.parametrize("on_disk", [False, True])
+    def test_a_single_observation_at_the_cut_is_left_out(
+        self, lengths, share, first, second, on_disk, mapped
+    ):
+        make = mapped if on_disk else Experience
+        parts = make(numbered(lengths), lengths).split(share)
+        assert [episodes_in(part) for part in parts] == [first, second]
+
+    @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(st.integers(2, 9), min_size=2, max_size=12), st.floats(0.01, 0.99))
+    def test_on_disk_nothing_is_copied(self, mapped, lengths, share):
+        experience = mapped(numbered(lengths), lengths)
+        first, second = experience.split(share)
+        for part in (first, second):
+            assert np.shares_memory(part.observations, experience.observations)
+            assert part.on_disk
+            assert part.n_transitions > 0
+        if len(lengths) >= 5:
+            assert episodes_in(first) + episodes_in(second) == episodes_in(experience)
+
+    def test_a_table_goes_with_both(self):
+        experience = Experience(np.arange(12) % 3, [2] * 6, TABLE)
+        for part in experience.split(0.5):
+            np.testing.assert_array_equal(part.table, TABLE)
+
+    def test_too_little_for_two_parts(self):
+        """One of them is empty, for whoever asks to see."""
+        parts = Experience(numbered([3]), [3]).split(0.5)
+        assert sorted(part.n_episodes for part in parts) == [0, 1]
+
+
+class TestEpisodes:
+    @given(st.lists(st.tuples(st.integers(2, 5), st.booleans()), min_size=1, max_size=8))
+    def test_those_of_a_mask(self, chosen):
+        lengths, mask = zip(*chosen, strict=True)
+        experience = Experience(numbered(lengths), list(lengths))
+        part = experience.episodes(np.array(mask))
+        wanted = [one for one, taken in zip(episodes_in(experience), mask, strict=True) if taken]
+        assert (episodes_in(part) if wanted else []) == wanted

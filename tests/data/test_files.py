@@ -1,0 +1,677 @@
+"""Experience in files: what comes back, what is told from damage, and what is never run or held at once."""
+
+import io
+import json
+import pickle
+import signal
+import subprocess
+import sys
+import weakref
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lapwing.data import memory_map as mapped
+from lapwing.data.experience import Experience
+from lapwing.data.files import load_experience, save_episodes
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import DatasetError, StorageError
+from lapwing.mazes import read_maze
+
+TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
+
+
+def examples() -> dict[str, Experience]:
+    rng = np.random.default_rng(0)
+    world = GridWorld(read_maze("FourRoom"))
+    return {
+        "vectors": Experience(rng.standard_normal((9, 3)), [4, 5]),
+        "images": Experience(rng.integers(0, 256, (4, 5, 6, 3), dtype=np.uint8), [2, 2]),
+        "float images": Experience(rng.random((4, 5, 6, 1)), [4]),
+        "ids": Experience(np.array([0, 300, 5]), [3]),
+        "table": Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE),
+        "maze images": Experience(np.array([0, 151]), [2], world.observations("image")),
+        "odd numbers": Experience(np.array([[-0.0, 1e-45], [3.4e38, -1e-38]]), [2]),
+    }
+
+
+def same_bits(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+class TestFiles:
+    @pytest.mark.parametrize("kind", examples())
+    def test_round_trip_bit_for_bit(self, kind, tmp_path):
+        saved = examples()[kind]
+        saved.save(tmp_path / "data.npz")
+        loaded = load_experience(tmp_path / "data.npz")
+        for name in ("observations", "lengths", "table"):
+            assert same_bits(getattr(saved, name), getattr(loaded, name)), name
+        assert loaded.sha256() == saved.sha256()
+
+    def test_a_file_that_was_changed_is_told_from_a_damaged_one(self, tmp_path):
+        Experience(np.zeros((4, 2)), [4]).save(tmp_path / "data.npz")
+        with np.load(tmp_path / "data.npz") as file:
+            arrays = dict(file) | {"lengths": np.array([2, 2])}
+        np.savez(tmp_path / "changed.npz", **arrays)
+        with pytest.raises(DatasetError, match=r"does not match its SHA-256 .*leave the array sha256 out"):
+            load_experience(tmp_path / "changed.npz")
+        del arrays["sha256"]
+        np.savez(tmp_path / "changed.npz", **arrays)
+        assert load_experience(tmp_path / "changed.npz").n_episodes == 2
+
+    def test_ids_are_stored_small(self, tmp_path):
+        Experience(np.zeros(100_000, int), [100_000]).save(tmp_path / "data.npz")
+        assert (tmp_path / "data.npz").stat().st_size < 110_000
+
+    def test_what_numpy_saves_can_be_loaded(self, tmp_path):
+        np.savez_compressed(tmp_path / "data.npz", observations=np.zeros((5, 2)), lengths=[2, 3], note=[1])
+        assert load_experience(tmp_path / "data.npz").n_transitions == 3
+
+    def test_a_digest_for_each_content(self):
+        digests = {name: experience.sha256() for name, experience in examples().items()}
+        assert len(set(digests.values())) == len(digests)
+        seen = np.zeros((6, 2))
+        parts = {Experience(seen, lengths).sha256() for lengths in ([6], [3, 3], [2, 4])}
+        assert len(parts) == 3
+        assert Experience(np.zeros((4, 3)), [4]).sha256() != Experience(np.zeros((4, 1)), [4]).sha256()
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(DatasetError, match=r"no data file .*none\.npz"):
+            load_experience(tmp_path / "none.npz")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(DatasetError, match="no data file"):
+            load_experience(tmp_path)
+
+    @pytest.mark.parametrize("missing", ["observations", "lengths"])
+    def test_a_missing_array_is_named(self, missing, tmp_path):
+        arrays = {"observations": np.zeros((4, 2)), "lengths": [4], "rewards": np.zeros(3)}
+        del arrays[missing]
+        np.savez(tmp_path / "data.npz", **arrays)
+        with pytest.raises(
+            DatasetError, match=rf"data\.npz: there is no array '{missing}'.* it holds .*rewards"
+        ):
+            load_experience(tmp_path / "data.npz")
+
+    def test_a_single_array(self, tmp_path):
+        np.save(tmp_path / "data.npy", np.zeros((4, 2)))
+        with pytest.raises(DatasetError, match=r"data\.npy is a single array, not an \.npz file"):
+            load_experience(tmp_path / "data.npy")
+
+    @pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04", b"\x93NUMPY"])
+    def test_not_an_archive(self, content, tmp_path):
+        (tmp_path / "data.npz").write_bytes(content)
+        with pytest.raises(DatasetError, match=r"data\.npz"):
+            load_experience(tmp_path / "data.npz")
+
+    def test_an_archive_of_something_else(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "data.npz", "w") as archive:
+            archive.writestr("observations", b"text")
+            archive.writestr("lengths", b"text")
+        with pytest.raises(DatasetError):
+            load_experience(tmp_path / "data.npz")
+
+    def test_bad_content_names_the_file(self, tmp_path):
+        np.savez(tmp_path / "data.npz", observations=np.full((4, 2), np.nan), lengths=[2, 2])
+        with pytest.raises(DatasetError, match=r"data\.npz: observations hold NaN .* episode 0, step 0"):
+            load_experience(tmp_path / "data.npz")
+
+
+class Intruder:
+    """Unpickling this writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+class TestPickles:
+    @pytest.mark.parametrize("name", ["observations", "lengths", "table"])
+    def test_pickled_arrays_are_refused_and_never_run(self, name, tmp_path):
+        canary = tmp_path / "canary"
+        arrays = {"observations": np.array([0, 1]), "lengths": np.array([2]), "table": np.zeros((2, 1))}
+        arrays[name] = np.array([Intruder(canary)] * 2, object)
+        np.savez(tmp_path / "data.npz", **arrays)
+        with pytest.raises(DatasetError, match="pickled Python objects, which lapwing never loads"):
+            load_experience(tmp_path / "data.npz")
+        assert not canary.exists()
+        # The canary is a live one: numpy, if allowed, runs it.
+        with np.load(tmp_path / "data.npz", allow_pickle=True) as file:
+            file[name][0].close()
+        assert canary.exists()
+
+    def test_a_bare_pickle(self, tmp_path):
+        canary = tmp_path / "canary"
+        (tmp_path / "data.npz").write_bytes(pickle.dumps(Intruder(canary)))
+        with pytest.raises(DatasetError, match="pickled"):
+            load_experience(tmp_path / "data.npz")
+        assert not canary.exists()
+
+    def test_a_pickle_beside_the_arrays_is_left_alone(self, tmp_path):
+        canary = tmp_path / "canary"
+        odd = np.array([Intruder(canary)], object)
+        np.savez(tmp_path / "data.npz", observations=np.zeros((4, 2)), lengths=[4], extra=odd)
+        assert load_experience(tmp_path / "data.npz").n_transitions == 3
+        assert not canary.exists()
+
+
+@pytest.fixture(scope="module")
+def saved_file(tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "data.npz"
+    Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE).save(path)
+    return path.read_bytes()
+
+
+class TestDamage:
+    def test_truncated_anywhere(self, saved_file, tmp_path):
+        path = tmp_path / "data.npz"
+        for size in range(0, len(saved_file), 7):
+            path.write_bytes(saved_file[:size])
+            with pytest.raises(DatasetError, match=r"data\.npz"):
+                load_experience(path)
+
+    @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+    def test_a_damaged_byte_anywhere_is_told_or_does_no_harm(self, saved_file, flip, tmp_path):
+        """The archive carries checksums of its arrays; its own bookkeeping holds bytes that nobody reads."""
+        path = tmp_path / "data.npz"
+        whole = Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE).sha256()
+        refused = 0
+        for place in range(len(saved_file)):
+            damaged = bytearray(saved_file)
+            damaged[place] ^= flip
+            path.write_bytes(damaged)
+            try:
+                loaded = load_experience(path)
+            except DatasetError:
+                refused += 1
+            else:
+                assert loaded.sha256() == whole, f"byte {place} changed the content"
+        assert refused > len(saved_file) / 2
+
+    def test_a_header_that_promises_too_much(self, tmp_path):
+        buffer = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            buffer, {"descr": "<f8", "fortran_order": False, "shape": (2**40, 2**20)}
+        )
+        with zipfile.ZipFile(tmp_path / "data.npz", "w") as archive:
+            archive.writestr("observations.npy", buffer.getvalue())
+            archive.writestr("lengths.npy", buffer.getvalue())
+        with pytest.raises(DatasetError):
+            load_experience(tmp_path / "data.npz")
+
+
+# Archives that others have written
+
+
+def archive(folder: Path, **arrays) -> Path:
+    np.savez(folder / "theirs.npz", **arrays)
+    return folder / "theirs.npz"
+
+
+class TestEnds:
+    SEEN = np.arange(14.0).reshape(7, 2)
+
+    def test_ends_mark_the_last_observation_of_each_episode(self, tmp_path):
+        path = archive(tmp_path, observations=self.SEEN, ends=[0, 0, 1, 0, 1, 0, 0])
+        loaded = load_experience(path)
+        assert loaded.lengths.tolist() == [3, 2, 2]
+        np.testing.assert_array_equal(loaded.observations, self.SEEN)
+
+    def test_terminals_and_timeouts(self, tmp_path):
+        """As D4RL has them, of shape (n,) or (n, 1), and the last episode cut off or not."""
+        terminals, timeouts = np.zeros((7, 1), bool), np.zeros(7)
+        terminals[2], timeouts[[4, 6]] = True, 1
+        path = archive(
+            tmp_path, observations=self.SEEN, terminals=terminals, timeouts=timeouts, actions=timeouts
+        )
+        assert load_experience(path).lengths.tolist() == [3, 2, 2]
+        timeouts[6] = 0
+        path = archive(tmp_path, observations=self.SEEN, terminals=terminals, timeouts=timeouts)
+        assert load_experience(path).lengths.tolist() == [3, 2, 2]
+        assert load_experience(
+            archive(tmp_path, observations=self.SEEN, terminals=terminals)
+        ).lengths.tolist() == [3, 4]
+
+    def test_episodes_of_one_observation_are_left_out(self, tmp_path):
+        path = archive(tmp_path, observations=self.SEEN, ends=[1, 0, 1, 1, 0, 0, 1])
+        loaded = load_experience(path)
+        assert loaded.lengths.tolist() == [2, 3]
+        np.testing.assert_array_equal(loaded.observations, self.SEEN[[1, 2, 4, 5, 6]])
+
+    def test_lengths_come_before_ends(self, tmp_path):
+        path = archive(tmp_path, observations=self.SEEN, lengths=[7], ends=[0, 0, 1, 0, 0, 0, 0])
+        assert load_experience(path).lengths.tolist() == [7]
+
+    def test_actions_alone(self, tmp_path):
+        with pytest.raises(
+            DatasetError, match=r"theirs\.npz: it holds actions but no observations, .* add the"
+        ):
+            load_experience(archive(tmp_path, actions=np.zeros((7, 2)), terminals=np.zeros(7)))
+
+    @pytest.mark.parametrize(
+        ("marks", "message"),
+        [
+            ({"ends": [0, 1, 0]}, r"ends have shape \(3,\), and observations \(7, 2\)"),
+            ({"terminals": [0] * 7, "timeouts": [0] * 6}, "terminals and timeouts differ in length"),
+            ({"ends": [0] * 7, "table": np.zeros((3, 1))}, "a table goes with lengths, not with ends"),
+            ({}, "no array 'lengths' and no 'ends'; it holds observations: add one of them"),
+        ],
+    )
+    def test_marks_that_do_not_fit(self, tmp_path, marks, message):
+        with pytest.raises(DatasetError, match=rf"theirs\.npz: .*{message}"):
+            load_experience(archive(tmp_path, observations=self.SEEN, **marks))
+
+    def test_a_single_number_in_place_of_observations(self, tmp_path):
+        with pytest.raises(DatasetError, match=r"theirs\.npz"):
+            load_experience(archive(tmp_path, observations=3.0, ends=[1]))
+
+
+def test_a_decompression_bomb_is_refused(tmp_path):
+    """By what it says of itself; how archives are read is tested with `archives`."""
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("observations.npy", bytes(1 << 20))
+        file.getinfo("observations.npy").file_size = 2**31 - 1
+    with pytest.raises(DatasetError, match="as only a decompression bomb does"):
+        load_experience(tmp_path / "bomb.npz")
+
+
+def test_a_name_that_no_file_can_have():
+    with pytest.raises(DatasetError, match=r"x cannot be read|no data file"):
+        load_experience("x" * 300)
+
+
+# Folders
+
+
+def walks(kind: str, episodes: int = 5) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = {"vectors": (3,), "images": (4, 5, 3), "float images": (4, 5, 1), "ids": ()}
+    lengths = rng.integers(2, 9, size=episodes)
+    if kind in ("images", "ids"):
+        dtype = np.uint8 if kind == "images" else np.int64
+        return [rng.integers(0, 200, (length, *shapes[kind])).astype(dtype) for length in lengths]
+    return [rng.standard_normal((length, *shapes[kind])).astype(np.float32) for length in lengths]
+
+
+KINDS = ("vectors", "images", "float images", "ids")
+
+
+class TestFolders:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_round_trip_bit_for_bit(self, kind, tmp_path):
+        given = walks(kind)
+        saved = save_episodes(tmp_path / "data", iter(given))
+        loaded = load_experience(tmp_path / "data")
+        for experience in (saved, loaded):
+            assert experience.lengths.tolist() == [len(episode) for episode in given]
+            plain = Experience.from_episodes(given)
+            for name in ("observations", "lengths", "table"):
+                assert same_bits(np.asarray(getattr(experience, name)), np.asarray(getattr(plain, name))), (
+                    name
+                )
+            assert experience.sha256() == plain.sha256()
+        if kind != "ids":
+            assert isinstance(loaded.observations, np.memmap)
+
+    def test_numpy_reads_the_same(self, tmp_path):
+        given = walks("vectors")
+        save_episodes(tmp_path, given)
+        np.testing.assert_array_equal(np.load(tmp_path / "observations.npy"), np.concatenate(given))
+        np.testing.assert_array_equal(np.load(tmp_path / "lengths.npy"), [len(episode) for episode in given])
+
+    @pytest.mark.parametrize(
+        ("given", "dtype"),
+        [
+            ([np.ones((3, 2)), np.ones((2, 2), np.int16)], np.float32),
+            ([[[1], [2]], [[3.5], [4]]], np.float32),
+            ([np.full((2, 3, 3, 1), 255), np.zeros((2, 3, 3, 1), np.uint8)], np.uint8),
+            ([[0, 1], np.array([2, 1], np.uint8)], np.int32),
+            ([np.ones((4, 6))[:, ::2], np.ones((3, 3), order="F")], np.float32),
+        ],
+    )
+    def test_kinds_of_numbers_that_differ_become_one(self, given, dtype, tmp_path):
+        saved = save_episodes(tmp_path, given)
+        assert saved.observations.dtype == dtype
+        expected = np.concatenate([np.asarray(episode) for episode in given])
+        np.testing.assert_array_equal(np.asarray(saved.observations), expected)
+
+    def test_many_episodes_and_a_header_that_grows(self, tmp_path):
+        saved = save_episodes(tmp_path, (np.full((2, 1), number) for number in range(5_000)))
+        assert saved.n_transitions == 5_000
+        np.testing.assert_array_equal(saved.observations[::2, 0], np.arange(5_000))
+
+    def test_only_one_episode_is_alive_at_a_time(self, tmp_path):
+        alive, most = [], []
+
+        def made(number: int) -> np.ndarray:
+            most.append(sum(reference() is not None for reference in alive))
+            episode = np.full((50, 3), number, np.float32)
+            alive.append(weakref.ref(episode))
+            return episode
+
+        save_episodes(tmp_path, (made(number) for number in range(20)))
+        assert len(alive) == 20
+        assert max(most) == 0
+
+    def test_data_on_disk_is_read_piece_by_piece(self, tmp_path, monkeypatch):
+        given = walks("vectors", 40)
+        save_episodes(tmp_path, given)
+        monkeypatch.setattr(mapped, "BYTES_AT_ONCE", 100)
+        loaded = load_experience(tmp_path)
+        np.testing.assert_array_equal(loaded.observations, np.concatenate(given))
+        assert loaded.sha256() == Experience.from_episodes(given).sha256()
+
+
+class TestRefusedWhileWriting:
+    @pytest.mark.parametrize("bad", [np.nan, -np.inf])
+    def test_nan_by_episode_and_step(self, bad, tmp_path):
+        given = [np.zeros((4, 2)) for _ in range(5)]
+        given[3][2, 1] = bad
+        with pytest.raises(DatasetError, match="NaN or infinity at episode 3, step 2; mend or drop that"):
+            save_episodes(tmp_path / "data", iter(given))
+        assert list((tmp_path / "data").iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (np.zeros((1, 2)), "episode 1 has 1 observations; an episode needs at least 2"),
+            (np.zeros((0, 2)), "episode 1 has 0 observations; an episode needs at least 2"),
+            (
+                np.zeros((4, 3)),
+                r"episode 1 has observations of shape \(3,\) and float32, episode 0 of \(2,\)",
+            ),
+            (np.array([0, 1]), r"episode 1 has observations of shape \(\) and int32, episode 0 of"),
+            (np.zeros(4), r"episode 1: observations of shape \(4,\) have no features"),
+            (np.array(3.0), "episode 1 is a single number; give an array of observations"),
+            (np.full((4, 2), "a"), "episode 1: observations must hold numbers, not <U1"),
+            ([[1.0], [2.0, 3.0]], "episode 1 cannot be made one array"),
+        ],
+    )
+    def test_an_episode_that_cannot_be_learned_from(self, bad, message, tmp_path):
+        with pytest.raises(DatasetError, match=message):
+            save_episodes(tmp_path / "data", [np.zeros((4, 2)), bad])
+
+    def test_no_episodes(self, tmp_path):
+        with pytest.raises(DatasetError, match="there are no episodes"):
+            save_episodes(tmp_path / "data", [])
+
+    def test_a_foreign_folder(self, tmp_path):
+        (tmp_path / "thesis.tex").write_text("years of work")
+        with pytest.raises(StorageError, match=r"is not empty \(it holds thesis\.tex\); name another folder"):
+            save_episodes(tmp_path, walks("vectors"))
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+    @pytest.mark.parametrize("name", ["observations.npy", "manifest.json"])
+    def test_a_foreign_folder_with_files_of_the_same_names(self, name, tmp_path):
+        (tmp_path / name).write_bytes(b"[]")
+        with pytest.raises(StorageError, match="is not empty"):
+            save_episodes(tmp_path, walks("vectors"))
+        assert (tmp_path / name).read_bytes() == b"[]"
+
+    def test_a_file_in_place_of_a_folder(self, tmp_path):
+        (tmp_path / "data").touch()
+        with pytest.raises(StorageError, match="data is a file; name a folder"):
+            save_episodes(tmp_path / "data", walks("vectors"))
+
+
+class TestReplacing:
+    def test_an_earlier_folder_is_replaced(self, tmp_path):
+        save_episodes(tmp_path, walks("images"))
+        save_episodes(tmp_path, walks("vectors"))
+        assert load_experience(tmp_path).observation_shape == (3,)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "lengths.npy",
+            "manifest.json",
+            "observations.npy",
+        ]
+
+    def test_a_table_of_before_is_not_taken_for_one_of_now(self, tmp_path):
+        by_hand(tmp_path, observations=np.array([0, 2, 1], np.int32), lengths=[3], table=TABLE)
+        assert load_experience(tmp_path).observation_shape == (2,)
+        save_episodes(tmp_path, [[0, 1, 2], [1, 0]])
+        assert load_experience(tmp_path).observation_shape == ()
+
+    def test_what_fails_leaves_the_earlier_data(self, tmp_path):
+        before = save_episodes(tmp_path, walks("vectors")).sha256()
+        with pytest.raises(DatasetError):
+            save_episodes(tmp_path, [np.zeros((3, 2)), np.full((3, 2), np.nan)])
+        assert load_experience(tmp_path).sha256() == before
+
+    def test_in_place(self, tmp_path):
+        """Reading from the folder that is written to."""
+        first = save_episodes(tmp_path, walks("vectors"))
+        bounds = np.cumsum(first.lengths)[:-1]
+        doubled = save_episodes(tmp_path, (2 * part for part in np.split(first.observations, bounds)))
+        np.testing.assert_array_equal(doubled.observations, 2 * np.concatenate(walks("vectors")))
+
+    def test_what_a_killed_process_left_is_removed(self, tmp_path):
+        (tmp_path / ".observations.npy.abc.part").write_bytes(b"half")
+        save_episodes(tmp_path, walks("vectors"))
+        assert not list(tmp_path.glob(".*"))
+
+
+ENDLESS = """
+import itertools, sys
+import numpy as np
+from lapwing.data.files import save_episodes
+
+def episodes():
+    for number in itertools.count():
+        if number == 100:
+            print("written", flush=True)
+        yield np.full((1_000, 8), number)
+
+save_episodes(sys.argv[1], episodes())
+"""
+
+
+def test_a_process_killed_while_it_writes_leaves_no_manifest(tmp_path):
+    folder = tmp_path / "data"
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(folder)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "written\n"
+        writer.send_signal(signal.SIGKILL)
+    names = [path.name for path in folder.iterdir()]
+    assert [name for name in names if not name.startswith(".")] == []
+    with pytest.raises(DatasetError, match=r"no data file .*data: the folder has no manifest\.json, which"):
+        load_experience(folder)
+    save_episodes(folder, walks("vectors"))
+    assert load_experience(folder).n_episodes == 5
+
+
+def by_hand(folder: Path, **arrays) -> Path:
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    (folder / "manifest.json").write_text('{"kind": "lapwing experience", "format": 1}')
+    return folder
+
+
+class TestFoldersByHand:
+    def test_without_a_digest(self, tmp_path):
+        loaded = load_experience(by_hand(tmp_path, observations=np.ones((5, 2), np.float32), lengths=[2, 3]))
+        assert loaded.n_transitions == 3
+
+    def test_ids_of_any_kind_with_a_table(self, tmp_path):
+        by_hand(tmp_path, observations=np.array([0, 2, 1], np.uint8), lengths=[3], table=TABLE)
+        np.testing.assert_array_equal(load_experience(tmp_path).observe(np.arange(3)), TABLE[[0, 2, 1]])
+
+    def test_the_other_order_of_axes(self, tmp_path):
+        seen = np.asfortranarray(np.arange(10, dtype=np.float32).reshape(5, 2))
+        loaded = load_experience(by_hand(tmp_path, observations=seen, lengths=[2, 3]))
+        np.testing.assert_array_equal(loaded.observe(np.arange(5)), seen)
+
+    @pytest.mark.parametrize(
+        "observations",
+        [
+            np.ones((5, 2)),
+            np.ones((5, 2), np.int64),
+            np.ones((5, 2), np.uint8),
+            np.ones((5, 2), ">f4"),
+            np.ones((5, 3, 3), np.uint8),
+            np.ones((5, 3, 3, 1), np.int16),
+        ],
+        ids=lambda array: f"{array.dtype} {array.ndim}",
+    )
+    def test_what_would_have_to_be_converted_is_refused(self, observations, tmp_path):
+        """For that would load it all."""
+        by_hand(tmp_path, observations=observations, lengths=[2, 3])
+        with pytest.raises(
+            DatasetError, match=r"only float32, and images of bytes, .*lapwing\.save_episodes"
+        ):
+            load_experience(tmp_path)
+
+    def test_nan_by_episode_and_step(self, tmp_path):
+        seen = np.zeros((9, 2), np.float32)
+        seen[6] = np.nan
+        by_hand(tmp_path, observations=seen, lengths=[3, 2, 4])
+        with pytest.raises(DatasetError, match=f"{tmp_path.name}: .*NaN or infinity at episode 2, step 1;"):
+            load_experience(tmp_path)
+
+    @pytest.mark.parametrize("missing", ["observations", "lengths"])
+    def test_a_missing_file(self, missing, tmp_path):
+        save_episodes(tmp_path, walks("vectors"))
+        (tmp_path / f"{missing}.npy").unlink()
+        with pytest.raises(DatasetError, match=rf"no data file .*{missing}\.npy; the folder is incomplete"):
+            load_experience(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("manifest", "message"),
+        [
+            ({"kind": "something else"}, "does not describe experience; lapwing.save_episodes writes it"),
+            ([], "does not describe experience"),
+            ({"kind": "lapwing experience", "format": 2}, "has format 2; lapwing .* reads format 1"),
+            ({"kind": "lapwing experience", "format": 1, "sha256": None}, "does not match the SHA-256"),
+        ],
+    )
+    def test_another_manifest(self, manifest, message, tmp_path):
+        save_episodes(tmp_path, walks("vectors"))
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(DatasetError, match=message):
+            load_experience(tmp_path)
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 200_000])
+    def test_a_manifest_that_is_no_json(self, content, tmp_path):
+        save_episodes(tmp_path, walks("vectors"))
+        (tmp_path / "manifest.json").write_bytes(content)
+        with pytest.raises(
+            DatasetError, match=r"manifest\.json is damaged: it is not JSON; write the folder"
+        ):
+            load_experience(tmp_path)
+
+    @pytest.mark.parametrize("name", ["observations", "lengths"])
+    def test_pickles_and_archives_in_place_of_arrays(self, name, tmp_path):
+        canary = tmp_path / "canary"
+        save_episodes(tmp_path / "data", walks("vectors"))
+        path = tmp_path / "data" / f"{name}.npy"
+        archived = io.BytesIO()
+        np.savez(archived, observations=np.zeros((4, 2)))
+        objects = io.BytesIO()
+        np.save(objects, np.array([Intruder(canary)] * 2, object), allow_pickle=True)
+        for content in (pickle.dumps(Intruder(canary)), archived.getvalue(), objects.getvalue()):
+            path.write_bytes(content)
+            with pytest.raises(DatasetError, match=rf"{name}\.npy is damaged or not a plain \.npy file"):
+                load_experience(tmp_path / "data")
+        assert not canary.exists()
+
+
+class TestDamagedFolders:
+    @pytest.mark.parametrize("flip", [0x01, 0x02, 0x80, 0xFF])
+    @pytest.mark.parametrize("name", ["observations.npy", "lengths.npy", "manifest.json"])
+    @pytest.mark.parametrize("kind", ["vectors", "ids"])
+    def test_a_damaged_byte_anywhere_is_told_or_does_no_harm(self, kind, name, flip, tmp_path):
+        """A header has padding, and the manifest words, that nobody reads."""
+        whole = save_episodes(tmp_path, walks(kind, 3)).sha256()
+        path = tmp_path / name
+        content = path.read_bytes()
+        refused = 0
+        for place in range(len(content)):
+            damaged = bytearray(content)
+            damaged[place] ^= flip
+            path.write_bytes(damaged)
+            try:
+                assert load_experience(tmp_path).sha256() == whole, f"byte {place} changed the content"
+            except DatasetError:
+                refused += 1
+        assert refused > len(content) / 4
+
+    @pytest.mark.parametrize("name", ["observations.npy", "lengths.npy", "manifest.json"])
+    def test_truncated_anywhere(self, name, tmp_path):
+        save_episodes(tmp_path, walks("vectors", 3))
+        path = tmp_path / name
+        content = path.read_bytes()
+        for size in range(0, len(content) - 2, 5):
+            path.write_bytes(content[:size])
+            with pytest.raises(DatasetError):
+                load_experience(tmp_path)
+
+    def test_lengths_that_were_exchanged(self, tmp_path):
+        """They add up all the same."""
+        save_episodes(tmp_path, [np.zeros((2, 1)), np.zeros((3, 1))])
+        np.save(tmp_path / "lengths.npy", [3, 2])
+        with pytest.raises(DatasetError, match=r"is damaged: .* SHA-256 .*leave sha256 out of it"):
+            load_experience(tmp_path)
+
+    def test_a_shape_of_as_many_numbers(self, tmp_path):
+        save_episodes(tmp_path, [np.arange(8.0).reshape(2, 4)])
+        np.save(tmp_path / "observations.npy", np.arange(8, dtype=np.float32).reshape(2, 2, 2))
+        with pytest.raises(DatasetError, match="does not match the SHA-256"):
+            load_experience(tmp_path)
+
+
+# More than memory
+
+
+GIB = 1
+"""What is written. By hand, 4 GiB took 0.23 GiB above import; 0.34 with ten times the episodes."""
+ABOVE_IMPORT = 0.4
+WRITE = """
+import sys
+import numpy as np
+from lapwing.data.files import save_episodes
+
+rng = np.random.default_rng(0)
+walk = rng.standard_normal((1_024, 8)).astype(np.float32).cumsum(axis=0) / 20
+count = int(float(sys.argv[2]) * 2**30) // walk.nbytes
+save_episodes(sys.argv[1], (walk + rng.standard_normal(8).astype(np.float32) for _ in range(count)))
+"""
+LEARN = """
+import json, sys
+import jax.numpy as jnp
+import lapwing
+
+def memory(field):
+    with open("/proc/self/status") as file:  # not ru_maxrss, which counts what the parent held at the fork
+        return next(int(line.split()[1]) for line in file if line.startswith(field)) / 2**20
+
+lapwing.learn, jnp.zeros(3).block_until_ready()
+imported = memory("VmRSS")
+rep = lapwing.learn(sys.argv[1], dim=4, steps=50, hidden=(32,), out=sys.argv[2])
+measures = {"imported": imported, "peak": memory("VmHWM"), "eigenvalues": rep.eigenvalues.tolist()}
+print(json.dumps(measures))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_learning_from_more_than_is_held(tmp_path):
+    """Writing, checking, learning and evaluating, each in its own process."""
+    subprocess.run([sys.executable, "-c", WRITE, tmp_path / "data", str(GIB)], check=True)
+    assert (tmp_path / "data" / "observations.npy").stat().st_size > 0.99 * GIB * 2**30
+    done = subprocess.run(
+        [sys.executable, "-c", LEARN, tmp_path / "data", tmp_path / "run"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    measured = json.loads(done.stdout)
+    assert measured["peak"] - measured["imported"] < ABOVE_IMPORT
+    assert len(measured["eigenvalues"]) == 4

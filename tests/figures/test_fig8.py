@@ -1,0 +1,232 @@
+"""Figure 8: its grid, which is partly that of figures 4 and 5, and its picture and text."""
+
+import dataclasses
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lapwing.figures import fig4, fig5, fig8, find_study, reaching, shaping
+from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
+from lapwing.settings.agents import AgentSettings
+from lapwing.settings.control import ControlSettings
+from lapwing.settings.learn import LearnSettings
+
+OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
+
+
+def runs_of(method: str, preset: str = "quick", seeds: int = 1) -> list[Run]:
+    return [run for run in fig8.runs(preset, seeds) if run.method == method]
+
+
+def rows_with(curves: dict[tuple[str, int], list[float]], preset: str = "quick") -> list[Row]:
+    """Success every 2,000 steps, or the return every 500, by method and seed."""
+    rows = []
+    for run in fig8.runs(preset, 5):
+        metric, every = ("success", 2_000) if run.method.startswith("ddpg") else ("return", 500)
+        values = curves.get((run.method, run.seed), [])
+        measures = [Measure(metric, value, every * (k + 1)) for k, value in enumerate(values)]
+        rows += rows_of(run, Measured(measures, 1.0))
+    return rows
+
+
+# The grid
+
+
+@pytest.mark.parametrize("preset", ["quick", "paper"])
+def test_each_seed_is_an_arena_and_a_maze_pretrained_and_online(preset):
+    runs = fig8.runs(preset, 3)
+    cells = [(run.environment, run.method, run.reward, run.seed) for run in runs]
+    expected = [("PointUMaze", "ddpg"), ("TwoRoom", "dqn")]
+    expected += [(target, f"{method} online") for target, method in expected]
+    assert cells == [(*cell, "mix", seed) for seed in range(3) for cell in expected]
+    assert len({run.key for run in runs}) == len(runs) == 12
+    assert {(run.figure, run.preset) for run in runs} == {("fig8", preset)}
+
+
+@pytest.mark.parametrize("preset", ["quick", "paper"])
+def test_pretrained_runs_are_those_of_figures_4_and_5(preset):
+    four = {run.key: run for run in fig4.runs(preset, 3)}
+    five = {run.key: run for run in fig5.runs(preset, 3)}
+    for run in fig8.runs(preset, 3):
+        lender = {"dqn": four, "ddpg": five}.get(run.method, {})
+        assert (run.key in lender) == ("online" not in run.method)
+        if run.key in lender:
+            assert dataclasses.replace(run, figure=lender[run.key].figure) == lender[run.key]
+    online = {run.key for run in fig8.runs(preset, 3) if "online" in run.method}
+    assert not online & (four.keys() | five.keys())
+
+
+def test_online_in_the_maze_is_the_same_agent_with_phi_beside_it():
+    (before,), (online,) = runs_of("dqn", "paper"), runs_of("dqn online", "paper")
+    assert online.settings["phi"] is None
+    assert online.settings["agent"] == before.settings["agent"] | {"online": True}
+    settings = AgentSettings(**online.settings["agent"])
+    assert (settings.online, settings.reward, settings.steps) == (True, "mix", 30_000)
+    assert (online.n, online.d, online.beta, online.lam) == (0, 20, 5.0, 0.9)
+    assert (before.n, before.d, before.beta, before.lam) == (30_000, 20, 5.0, 0.9)
+
+
+def test_online_in_the_arena_is_the_same_agent_with_phi_beside_it():
+    (before,), (online,) = (runs_of(method, "paper") for method in ("ddpg", "ddpg online"))
+    told = before.settings["agent"]
+    assert told.pop("filter") == "soft"
+    assert online.settings["agent"] == told | {"online": True}
+    assert ControlSettings.from_keywords(online.settings["agent"]).online
+    assert online.settings["more"] == before.settings["more"]
+
+
+def test_the_study_borrows_from_both():
+    study = find_study("fig8")
+    assert (study.name, study.borrows) == ("fig8", ("fig4", "fig5"))
+
+
+def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
+    done = []
+    for module in (reaching, shaping):
+        name = module.__name__.rsplit(".", 1)[1]
+        monkeypatch.setattr(
+            module,
+            "execute",
+            lambda run, *_, name=name: done.append((run.method, name)) or Measured([], 0.0),
+        )
+    for run in fig8.runs("quick", 1):
+        fig8.execute(run, tmp_path, lambda *_: None)
+    assert done == [
+        ("ddpg", "reaching"),
+        ("dqn", "shaping"),
+        ("ddpg online", "reaching"),
+        ("dqn online", "shaping"),
+    ]
+
+
+class AskedError(Exception):
+    """What training was asked for."""
+
+
+def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
+    """Target, settings and folder that a run hands to training, and what else it says by name."""
+
+    def ask(target, settings, out, **more):
+        raise AskedError(target, settings, out, more)
+
+    monkeypatch.setattr(reaching, "train_control", ask)
+    monkeypatch.setattr(shaping, "train_agent", ask)
+    with pytest.raises(AskedError) as caught:
+        fig8.execute(run, folder, lambda *_: None)
+    return caught.value.args
+
+
+def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path):
+    (arena,), (maze,) = runs_of("ddpg online"), runs_of("dqn online")
+    target, settings, out, more = asked_of(monkeypatch, arena, tmp_path)
+    assert (target.name, settings.online, settings.reward, out) == ("PointUMaze", True, "mix", tmp_path)
+    assert (settings.preset, settings.hidden, settings.steps) == ("quick", (128, 128), 60_000)
+    assert more["resume"] is False
+    (tmp_path / "config.json").touch()
+    target, settings, _, more = asked_of(monkeypatch, maze, tmp_path)
+    assert (target, settings.online, settings.reward) == ("TwoRoom", True, "mix")
+    assert (settings.hidden, settings.steps, settings.filter) == ((64, 64), 40_000, None)
+    assert more["recipe"] == LearnSettings()
+    assert more["resume"] is True, "what was begun goes on"
+
+
+# The picture
+
+
+def drawn(figure) -> None:
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def test_curves_are_drawn_as_they_are_with_the_best_there_is():
+    rows = rows_with(
+        {
+            ("ddpg", 0): [0.5, 1.0],
+            ("ddpg", 1): [0.25, 1.0],
+            ("ddpg online", 0): [0.25, 0.5, 0.75],
+            ("dqn", 0): [-40.0, -12.0],
+        }
+    )
+    figure = fig8.draw(rows, "quick")
+    arena, maze = figure.axes
+    assert [axis.get_title() for axis in figure.axes] == ["PointUMaze (quick)", "TwoRoom (quick)"]
+    assert [axis.get_ylabel() for axis in figure.axes] == ["success", "mean return"]
+    before, online, best = arena.get_lines()
+    np.testing.assert_allclose(before.get_xydata(), [[2_000, 0.375], [4_000, 1.0]])
+    np.testing.assert_allclose(online.get_xydata(), [[2_000, 0.25], [4_000, 0.5], [6_000, 0.75]])
+    assert set(best.get_ydata()) == {1.0}
+    before, best = maze.get_lines()
+    np.testing.assert_allclose(before.get_xydata(), [[500, -40.0], [1_000, -12.0]])
+    np.testing.assert_allclose(best.get_ydata(), OPTIMUM)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["pretrained", "online", "the best there is"]
+    drawn(figure)
+
+
+def test_the_same_way_of_learning_has_the_same_colour_wherever_it_is():
+    """Even where pretrained runs of one target are not done yet."""
+    rows = rows_with({("ddpg", 0): [0.5], ("ddpg online", 0): [0.5], ("dqn online", 0): [-20.0]})
+    arena, maze = fig8.draw(rows, "quick").axes
+    _, online, _ = arena.get_lines()
+    assert maze.get_lines()[0].get_color() == online.get_color()
+
+
+@pytest.mark.parametrize("preset", ["quick", "paper"])
+def test_the_figure_can_be_drawn_before_anything_is_done(preset):
+    figure = fig8.draw([], preset)
+    assert [axis.get_title() for axis in figure.axes] == [f"PointUMaze ({preset})", f"TwoRoom ({preset})"]
+    drawn(figure)
+
+
+# The text
+
+
+def cells(rows: list[Row]) -> dict[tuple[str, str], list[str]]:
+    """Last evaluation, steps and alike, by target and φ."""
+    lines = [line.strip("| ").split(" | ") for line in fig8.describe(rows, "quick")[4:]]
+    return {(target, phi): rest for target, phi, *rest in lines}
+
+
+def test_without_any_run_the_table_is_dashes():
+    assert cells([]) == {
+        (target, phi): ["–", "–", "–"]
+        for target in ("PointUMaze", "TwoRoom")
+        for phi in ("pretrained", "online")
+    }
+
+
+def test_the_table_tells_how_good_at_the_end_and_how_soon():
+    rows = rows_with(
+        {
+            ("ddpg", 0): [0.5, 0.9, 1.0],
+            ("ddpg", 1): [0.95, 0.5, 0.75],
+            ("ddpg online", 0): [0.5, 0.5, 0.5],
+            ("dqn", 0): [-40.0, OPTIMUM - 1.9, OPTIMUM],
+            ("dqn online", 0): [-40.0, -40.0, OPTIMUM - 2.1],
+        }
+    )
+    assert cells(rows) == {
+        ("PointUMaze", "pretrained"): ["0.88 [0.75, 1.00]", "3,000 [2,000, 4,000]", "–"],
+        ("PointUMaze", "online"): ["0.5 (1 seed)", "6,000 (1 of 1 never)", "no"],
+        ("TwoRoom", "pretrained"): ["-11.4 (1 seed)", "1,000 [1,000, 1,000]", "–"],
+        ("TwoRoom", "online"): ["-13.5 (1 seed)", "1,500 [1,500, 1,500] (1 of 1 never)", "no"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "online", "alike"),
+    [
+        ([0.5, 1.0], [0.75, 0.75], "yes"),
+        ([0.75, 0.75], [0.5, 1.0], "yes"),
+        ([0.5, 0.75], [0.75, 1.0], "yes"),
+        ([0.75, 1.0], [0.25, 0.5], "no"),
+        ([0.25, 0.5], [0.75, 1.0], "no"),
+    ],
+)
+def test_alike_are_intervals_that_overlap(before, online, alike):
+    curves = {("ddpg", seed): [value] for seed, value in enumerate(before)}
+    curves |= {("ddpg online", seed): [value] for seed, value in enumerate(online)}
+    assert cells(rows_with(curves))["PointUMaze", "online"][-1] == alike
+    only_before = {name: values for name, values in curves.items() if name[0] == "ddpg"}
+    assert cells(rows_with(only_before))["PointUMaze", "online"] == ["–", "–", "–"]

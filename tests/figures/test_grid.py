@@ -1,0 +1,283 @@
+import csv
+import dataclasses
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lapwing._version import __version__
+from lapwing.errors import CheckpointError
+from lapwing.figures import grid, tables
+from lapwing.figures.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
+from lapwing.figures.tables import bootstrap, interval, markdown_table
+
+RUN = Run("fig3", "FourRoom", "default", "position", 1_000, 20, 1.0, None, 0, "quick", '{"dim": 20}')
+
+
+def row(**changed) -> dict:
+    (one,) = rows_of(RUN, Measured([Measure("gap", 0.5)], 2.0))
+    return one | changed
+
+
+def cells(path) -> list[list[str]]:
+    """What a table holds, as text."""
+    return list(csv.reader(path.read_text().splitlines()))
+
+
+# Keys
+
+
+def test_the_same_configuration_has_the_same_key():
+    assert dataclasses.replace(RUN).key == RUN.key
+    assert re.fullmatch("[0-9a-f]{12}", RUN.key)
+
+
+def test_a_key_is_the_same_on_every_day_and_machine():
+    """Written down here: what is in a committed table must stay known."""
+    assert RUN.key == "2d5819237c34"
+
+
+def test_the_preset_and_the_figure_do_not_matter_to_a_key():
+    assert dataclasses.replace(RUN, preset="paper", figure="fig6").key == RUN.key
+
+
+OTHER = {
+    "environment": "TwoRoom",
+    "method": "graph-drawing",
+    "input": "image",
+    "n": 1_001,
+    "d": 21,
+    "beta": None,
+    "lam": 0.0,
+    "seed": 1,
+    "recipe": '{"dim": 20, "steps": 3}',
+    "reward": "l2",
+}
+
+
+def test_every_other_field_of_a_run_is_tried():
+    assert set(OTHER) == {field.name for field in dataclasses.fields(Run)} - {"preset", "figure"}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_every_other_field_matters_to_a_key(name):
+    assert dataclasses.replace(RUN, **{name: OTHER[name]}).key != RUN.key
+
+
+def test_the_order_in_which_settings_are_given_does_not_matter():
+    assert grid.recipe(dim=3, steps=5) == grid.recipe(steps=5, dim=3)
+    assert dataclasses.replace(RUN, recipe=grid.recipe(dim=3, steps=5)).settings == {"dim": 3, "steps": 5}
+
+
+# Tables on disk
+
+
+def test_the_columns_of_a_table_are_those_of_the_design_and_the_key(tmp_path):
+    write_table(tmp_path / "t.csv", [])
+    assert (tmp_path / "t.csv").read_text() == (
+        "figure,environment,method,input,n,d,beta,lam,reward,seed,step,metric,value,seconds,preset,version,key\n"
+    )
+    assert set(row()) == set(COLUMNS)
+
+
+def test_each_measure_of_a_run_is_a_row():
+    measured = Measured([Measure("gap", 0.25), Measure("return", 7.0, step=30)], 1.23456)
+    first, second = rows_of(RUN, measured)
+    assert (first["metric"], first["value"], first["step"]) == ("gap", 0.25, None)
+    assert (second["metric"], second["value"], second["step"]) == ("return", 7.0, 30)
+    assert first["seconds"] == second["seconds"] == 1.235
+    assert (first["key"], first["version"], first["preset"]) == (RUN.key, __version__, "quick")
+
+
+whole = st.integers(0, 2**40)
+number = st.floats(allow_nan=False)
+word = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), min_size=1)
+WORDS = ("figure", "environment", "method", "input", "metric", "preset", "version", "key")
+typed_rows = st.fixed_dictionaries(
+    dict.fromkeys(WORDS, word)
+    | dict.fromkeys(("n", "d", "seed"), whole)
+    | dict.fromkeys(("value", "seconds"), number)
+    | {"beta": number | st.none(), "lam": number | st.none(), "step": whole | st.none()}
+    | {"reward": word | st.none()}
+)
+
+
+@given(st.lists(typed_rows, max_size=5))
+def test_what_is_written_is_read_again_to_the_bit(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("grid") / "t.csv"
+    write_table(path, rows)
+    assert as_text(read_table(path)) == as_text(rows)
+
+
+def as_text(rows: list[dict]) -> list[str]:
+    """In an order of its own, types and the sign of zero included."""
+    return sorted(repr(sorted(one.items(), key=lambda item: item[0])) for one in rows)
+
+
+def test_a_value_that_is_not_a_number_survives(tmp_path):
+    write_table(tmp_path / "t.csv", [row(value=math.nan)])
+    (again,) = read_table(tmp_path / "t.csv")
+    assert math.isnan(again["value"])
+
+
+def test_a_table_that_is_not_there_is_empty(tmp_path):
+    assert read_table(tmp_path / "none.csv") == []
+
+
+def test_rows_are_sorted_whatever_was_finished_first(tmp_path):
+    runs = [
+        dataclasses.replace(RUN, seed=seed, n=n, method=method, beta=beta)
+        for seed in (1, 0)
+        for n in (10_000, 300)
+        for method, beta in (("transitions-2017", None), ("default", 1.0), ("default", None))
+    ]
+    measured = Measured([Measure("rank", 3.0), Measure("gap", 1.0)], 1.0)
+    rows = [one for run in runs for one in rows_of(run, measured)]
+    shuffled = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
+    write_table(tmp_path / "one.csv", rows)
+    write_table(tmp_path / "other.csv", shuffled)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
+    _, *lines = cells(tmp_path / "one.csv")
+    assert [line[2] for line in lines] == ["default"] * 16 + ["transitions-2017"] * 8
+    assert [int(line[4]) for line in lines[:16]] == [300] * 8 + [10_000] * 8
+
+
+@pytest.mark.parametrize("header", ["a,b,c", ",".join(COLUMNS[:-1]), ",".join(reversed(COLUMNS)), ""])
+def test_a_table_with_other_columns_is_refused_by_name(tmp_path, header):
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{header}\n1,2,3\n")
+    message = r"mine\.csv is not a table of results: its columns are .*; move it away"
+    with pytest.raises(CheckpointError, match=message):
+        read_table(path)
+    assert path.read_text() == f"{header}\n1,2,3\n"
+
+
+def damaged(tmp_path, change):
+    """A table of four rows of which the third, in line 4, is damaged by `change`."""
+    path = tmp_path / "t.csv"
+    write_table(path, [row(seed=seed) for seed in range(4)])
+    lines = path.read_text().splitlines()
+    lines[3] = change(lines[3].split(","))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def put(name: str, text: str):
+    def change(values: list[str]) -> str:
+        values[COLUMNS.index(name)] = text
+        return ",".join(values)
+
+    return change
+
+
+DAMAGE = {
+    "a word for a whole number": put("n", "many"),
+    "a fraction for a whole number": put("seed", "0.5"),
+    "a word for a number": put("value", "low"),
+    "no value": put("value", ""),
+    "no key": put("key", ""),
+    "no seed": put("seed", ""),
+    "no method": put("method", ""),
+    "cut short": lambda values: ",".join(values[:12]),
+    "cut within a cell": lambda values: ",".join(values)[:40],
+    "a cell too many": lambda values: ",".join([*values, "more"]),
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_line_is_named(tmp_path, change):
+    path = damaged(tmp_path, change)
+    with pytest.raises(CheckpointError, match=r"t\.csv is damaged in line 4\b.*; mend or delete it"):
+        read_table(path)
+
+
+def test_a_file_that_is_no_text_is_refused_by_name(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\xff\xfe\x00figure")
+    with pytest.raises(CheckpointError, match=r"t\.csv is not a table of results"):
+        read_table(tmp_path / "t.csv")
+
+
+# Intervals
+
+
+def every_resample(values: list[float]) -> np.ndarray:
+    """The means of all 5⁵ equally likely resamples of five values."""
+    return np.sort([np.mean(chosen) for chosen in itertools.product(values, repeat=len(values))])
+
+
+@pytest.mark.parametrize(
+    "values", [[0.1, 0.2, 0.4, 0.7, 1.5], [3.0, 3.1, 3.2, 2.9, 9.0], [-2.0, -1.0, 0.0, 1.0, 2.0]]
+)
+def test_the_bootstrap_is_near_the_quantiles_of_all_resamples(values):
+    means, found = every_resample(values), bootstrap(values)
+    assert (found.mean, found.count) == (pytest.approx(np.mean(values)), 5)
+    for bound, share in ((found.low, 0.025), (found.high, 0.975)):
+        below, above = np.quantile(means, [share - 0.006, share + 0.006])
+        assert below <= bound <= above
+    assert found.low < found.mean < found.high
+
+
+def test_the_bootstrap_of_equal_values_and_of_one_value_has_no_width():
+    for values in ([0.3] * 5, [0.3]):
+        found = bootstrap(values)
+        assert found.mean == found.low == found.high == pytest.approx(0.3)
+        assert found.count == len(values)
+
+
+def test_the_bootstrap_is_the_same_every_time():
+    assert bootstrap([1.0, 2.0, 4.0]) == bootstrap([1.0, 2.0, 4.0])
+
+
+def test_an_interval_is_of_the_rows_that_were_asked_for():
+    wanted = {"metric": "gap", "method": "default", "n": 1_000, "beta": 1.0}
+    rows = [row(seed=seed, value=float(seed)) for seed in range(5)]
+    others = ({"n": 7}, {"metric": "rank"}, {"method": "graph-drawing"}, {"beta": None})
+    rows += [row(seed=seed, value=100.0, seconds=7.0, **other) for seed in range(5) for other in others]
+    assert interval(rows, **wanted) == bootstrap([0.0, 1.0, 2.0, 3.0, 4.0])
+    assert interval(rows[::-1], **wanted) == interval(rows, **wanted)
+    assert interval(rows, "seconds", **wanted) == bootstrap([2.0] * 5)
+    assert interval(rows, **(wanted | {"n": 8})) is None
+
+
+# Markdown
+
+
+def test_a_table_in_markdown():
+    assert markdown_table(["n", "gap"], [["100", 0.5], ["1,000", None]]) == [
+        "| n | gap |",
+        "|---|---|",
+        "| 100 | 0.5 |",
+        "| 1,000 | – |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1e-15, "0"),
+        (-1e-15, "0"),
+        (1234.5, "1234"),
+        (100.4, "100"),
+        (99.94, "99.9"),
+        (12.345, "12.3"),
+        (9.99, "9.99"),
+        (1.0, "1.00"),
+        (0.56789, "0.57"),
+        (0.0004321, "0.00043"),
+        (-0.25, "-0.25"),
+        (-12.34, "-12.3"),
+        (0.00001234, "1.2e-05"),
+        (math.nan, "nan"),
+    ],
+)
+def test_numbers_are_brief(value, text):
+    assert tables._brief(value) == text
+
+
+def test_an_interval_in_words():
+    assert str(tables.Interval(0.5, 0.25, 12.34, 5)) == "0.5 [0.25, 12.3]"

@@ -1,0 +1,288 @@
+import dataclasses
+import io
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+from xml.etree import ElementTree
+
+import matplotlib.image
+import pytest
+from rich.console import Console
+
+from lapwing import storage
+from lapwing.errors import ConfigError
+from lapwing.figures import FIGURES, dashboard, fig3, runner
+from lapwing.figures.dashboard import headline, status_view
+from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
+from lapwing.figures.methods import method_run
+from lapwing.figures.pool import Worker
+from lapwing.figures.reproduce import figures_with, reproduce
+from lapwing.figures.runner import Status
+from tests.cli.test_cli import called, refused
+
+SOLVED = method_run("fig3", "quick", "transitions-2017", "index", 100, 3, 0)
+IMPOSSIBLE = method_run("fig3", "quick", "graph-drawing", "index", 100, 500, 0, steps=30)
+
+
+def cell(method: str, seed: int) -> Run:
+    """A run of the real figure 3."""
+    return method_run("fig3", "quick", method, "position", 1_000, 20, seed)
+
+
+@pytest.fixture
+def small_grid(monkeypatch):
+    """Let figure 3 be of these runs alone."""
+
+    def replace(*runs: Run) -> None:
+        study = dataclasses.replace(fig3.STUDY, runs=lambda preset, seeds: list(runs))
+        monkeypatch.setattr(fig3, "STUDY", study)
+
+    return replace
+
+
+@pytest.fixture
+def no_workers(monkeypatch):
+    """To start workers is a failure of the test."""
+    monkeypatch.setattr(runner, "Pool", lambda *_: pytest.fail("workers were started"))
+
+
+def assert_pictures(*paths: Path) -> None:
+    for path in paths:
+        if path.suffix == ".png":
+            assert matplotlib.image.imread(path).ndim == 3
+        else:
+            assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+# Files
+
+
+def test_a_figure_without_runs_is_drawn_and_described(tmp_path):
+    made = reproduce("fig2", out=tmp_path / "new" / "results")
+    names = ["fig2.md", "fig2.png", "fig2.svg"]
+    assert sorted(path.name for path in (tmp_path / "new" / "results").iterdir()) == names
+    assert sorted(path.name for path in made.files) == names
+    assert (made.runs, made.done, made.failures) == ([], 0, {})
+    assert_pictures(*(path for path in made.files if path.suffix != ".md"))
+    title, _, made_by, *_ = (tmp_path / "new" / "results" / "fig2.md").read_text().splitlines()
+    assert title == "# The FourRoom maze and its three observations"
+    assert made_by.startswith("Made by `lapwing reproduce fig2`, lapwing ")
+    assert "seeds" not in made_by
+
+
+def test_committed_rows_count_as_done_and_the_text_says_what_is_missing(tmp_path, small_grid, no_workers):
+    done = [cell(method, seed) for method in ("default", "transitions-2017") for seed in range(3)]
+    missing = [cell("graph-drawing", seed) for seed in range(3)]
+    small_grid(*done, *missing)
+    rows = [
+        row
+        for run in done
+        for row in rows_of(run, Measured([Measure("gap", 0.25 * (1 + run.seed)), Measure("rank", 20.0)], 3.0))
+    ]
+    write_table(tmp_path / "fig3.csv", rows)
+    committed = (tmp_path / "fig3.csv").read_bytes()
+
+    made = reproduce("fig3", out=tmp_path, only=("method=default", "method=transitions-2017"))
+    assert (made.done, len(made.runs), made.failures) == (6, 9, {})
+    names = ["fig3-quick.md", "fig3-quick.png", "fig3-quick.svg", "fig3.csv"]
+    assert sorted(path.name for path in made.files) == names
+    assert (tmp_path / "fig3.csv").read_bytes() == committed
+    assert_pictures(*(path for path in made.files if path.suffix in (".png", ".svg")))
+
+    text = (tmp_path / "fig3-quick.md").read_text()
+    assert "Made by `lapwing reproduce fig3 --preset quick --seeds 3`" in text
+    assert "Means over 3 seeds with 95 % bootstrap intervals" in text
+    assert "**3 of 9 runs are not done yet**" in text
+    assert "(fig3-quick.png)" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("| 1,000 |") and "[" in line]
+    assert line.split(" | ")[1:4] == ["–", "0.5 [0.25, 0.75]", "0.5 [0.25, 0.75]"]
+
+
+def test_a_text_of_a_whole_grid_misses_nothing(tmp_path, small_grid, no_workers):
+    small_grid(SOLVED)
+    write_table(tmp_path / "fig3.csv", rows_of(SOLVED, Measured([Measure("gap", 0.5)], 1.0)))
+    reproduce("fig3", out=tmp_path)
+    assert "not done yet" not in (tmp_path / "fig3-quick.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, "jobs must be at least 1, not 0"),
+        ({"seeds": 0}, "seeds must be at least 1, not 0"),
+        ({"only": ("n=7",)}, "no run has n=7"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
+        reproduce("fig3", out=tmp_path / "results", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+# The command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fig33"], "lapwing: unknown figure 'fig33'; did you mean fig3?"),
+        (
+            ["table1"],
+            "lapwing: unknown figure 'table1'; known: fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, all",
+        ),
+        (["fig3", "--jobs", "0"], "lapwing: jobs must be at least 1, not 0"),
+        (["fig3", "--jobs", "-2"], "lapwing: jobs must be at least 1, not -2"),
+        (["fig3", "--seeds", "0"], "lapwing: seeds must be at least 1, not 0"),
+        (["fig3", "--only", "inputs=image"], "lapwing: only takes COLUMN=VALUE, not 'inputs=image'"),
+        (["fig3", "--only", "input=imag"], "lapwing: no run has input=imag; did you mean image?"),
+        (["fig3", "--only", "seed=5"], "lapwing: no run has seed=5"),
+        (["fig3", "--preset", "papr"], "--preset"),
+        ([], "FIGURE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_told_in_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused("reproduce", *arguments)
+
+
+def test_help_explains_every_option():
+    code, out, _ = called("reproduce", "--help")
+    assert code == 0
+    for option in ("FIGURE", "--preset", "--out", "--jobs", "--seeds", "--only", "--retry", "--overwrite"):
+        assert option in out
+
+
+def test_the_paths_of_what_was_made_are_on_standard_output(tmp_path):
+    code, out, err = called("reproduce", "fig2", "--out", tmp_path)
+    assert (code, err) == (0, "")
+    assert sorted(out.split()) == sorted(str(tmp_path / f"fig2.{ending}") for ending in ("md", "png", "svg"))
+
+
+@pytest.mark.slow
+def test_a_failed_run_is_exit_code_1_and_everything_else_is_made(tmp_path, small_grid):
+    small_grid(IMPOSSIBLE, SOLVED)
+    code, out, err = called("reproduce", "fig3", "--out", tmp_path, "--jobs", "1")
+    assert code == 1
+    assert f"fig3: 1 of 2 runs are in {tmp_path}/fig3.csv" in err
+    assert f"failed: {IMPOSSIBLE}: dim must be between 1 and 152 states, not 500; lower --dim" in err
+    assert "try them again with --retry" in err
+    assert "Traceback" not in err
+    assert [Path(line).name for line in out.split()] == [
+        "fig3.csv",
+        "fig3-quick.md",
+        "fig3-quick.png",
+        "fig3-quick.svg",
+    ]
+    assert {row["key"] for row in read_table(tmp_path / "fig3.csv")} == {SOLVED.key}
+    assert "**1 of 2 runs are not done yet**" in (tmp_path / "fig3-quick.md").read_text()
+
+
+def test_an_error_with_square_brackets_is_shown_as_it_is(tmp_path, small_grid, no_workers):
+    small_grid(SOLVED)
+    out = tmp_path / "results [red]"
+    (out / ".fig3").mkdir(parents=True)
+    storage.write_json(out / ".fig3" / "failures.json", {SOLVED.key: "shape [a] lost in [/tmp/x]"})
+    code, _, err = called("reproduce", "fig3", "--out", out)
+    assert code == 1
+    assert "shape [a] lost in [/tmp/x]" in err
+    assert "results [red]/fig3.csv" in err
+
+
+# What a person sees
+
+
+@pytest.fixture
+def status(tmp_path) -> Iterator[Status]:
+    """Of ten runs two of the default are done, one is at work and one failed; a baseline is at work."""
+    default = [cell("default", seed) for seed in range(6)]
+    solved = [cell("transitions-2017", seed) for seed in range(4)]
+    process = mock.create_autospec(subprocess.Popen, instance=True)
+    with (tmp_path / "log").open("w+") as log:
+        yield Status(
+            runs=[*default, *solved],
+            jobs=2,
+            done={default[0].key, default[1].key, "another"},
+            failures={default[2].key: "lost", "another one": "lost too"},
+            workers=[
+                Worker(process, log, default[3], ("learning", 30, 120)),
+                Worker(process, log, solved[0]),
+            ],
+            waiting=[*default[4:], *solved[1:]],
+            seconds={("default", "position"): [10.0, 20.0]},
+        )
+
+
+def shown(what) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(what)
+    return console.file.getvalue()
+
+
+def test_the_table_counts_each_group(status):
+    lines = [line.split() for line in shown(status_view(status)).splitlines()]
+    assert ["default", "position", "2/6", "1", "1", "15.0"] in lines
+    assert ["transitions-2017", "position", "0/4", "1"] in lines
+
+
+def test_the_table_says_what_each_worker_does(status):
+    text = shown(status_view(status))
+    assert "default, position, n=1,000, d=20, beta=1, seed 3: learning 25%" in text
+    assert re.search("transitions-2017, position, n=1,000, d=20, seed 0: starting *\n", text)
+
+
+def test_the_headline_says_how_long_the_rest_may_take(status):
+    """Three runs of the default at 15 s, four baselines of which nothing is known at 15 s, two at a time."""
+    assert status.seconds_to_go() == pytest.approx(7 * 15 / 2)
+    assert headline(status) == "2/10 runs done, 1 failed, about 52 s to go"
+    status.seconds[("transitions-2017", "position")] = [1.0]
+    assert status.seconds_to_go() == pytest.approx((3 * 15 + 4 * 1) / 2)
+    status.seconds = {("default", "position"): [2_000.0]}
+    assert headline(status) == "2/10 runs done, 1 failed, about 1 h 57 min to go"
+
+
+def test_before_the_first_run_is_done_nothing_is_known_of_the_time(status):
+    status.seconds = {}
+    assert status.seconds_to_go() is None
+    assert headline(status) == "2/10 runs done, 1 failed"
+
+
+def test_when_all_is_done_no_time_is_left(status):
+    status.done, status.failures = {run.key for run in status.runs}, {}
+    assert headline(status) == "10/10 runs done"
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(status, monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(dashboard, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    console = Console(file=io.StringIO(), width=120)
+    with dashboard.dashboard(console) as show:
+        for second in range(60):
+            clock.now = 100.0 + second
+            show(status)
+    lines = console.file.getvalue().splitlines()
+    assert lines == ["2/10 runs done, 1 failed, about 52 s to go"] * 3
+
+
+def test_a_terminal_shows_the_table(status):
+    console = Console(file=io.StringIO(), width=120, force_terminal=True)
+    with dashboard.dashboard(console) as show:
+        show(status)
+    assert "2/10 runs done" in console.file.getvalue()
+    assert "learning 25%" in console.file.getvalue()
+
+
+def test_figures_without_the_chosen_cells_are_passed_over():
+    assert figures_with(FIGURES, "quick", 1, ("d=20",)) == (
+        *("fig1", "fig2", "fig3", "fig4"),
+        *("fig5", "fig7", "fig8"),
+    )
+    assert figures_with(FIGURES, "quick", 1, ("reward=potential",)) == ("fig2", "fig4")
+    assert figures_with(FIGURES, "quick", 1, ("environment=AntUMaze",)) == ("fig2", "fig5")
+    assert figures_with(FIGURES, "quick", 1, ("method=ddpg online",)) == ("fig2", "fig8")
+    assert figures_with(FIGURES, "quick", 1, ()) == FIGURES
+    with pytest.raises(ConfigError, match="no run has n=7"):
+        figures_with(FIGURES, "quick", 1, ("n=7",))

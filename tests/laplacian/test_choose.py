@@ -1,0 +1,267 @@
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+from lapwing.data.experience import Experience
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
+from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.target import Target, open_target
+from lapwing.mazes import parse_maze
+from lapwing.settings.learn import LearnSettings, ResolvedSettings
+from tests import exact
+
+ROOM = parse_maze("#####\n#...#\n#...#\n#####\n", name="room")
+
+
+def target_of(source, **settings) -> Target:
+    return open_target(source, LearnSettings.from_keywords(settings))
+
+
+def resolved(target: Target, **settings) -> ResolvedSettings:
+    return resolve(LearnSettings.from_keywords(settings), target)
+
+
+def quietly(target: Target, **settings) -> ResolvedSettings:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LapwingWarning)
+        return resolved(target, **settings)
+
+
+def only_warning(target: Target, **settings) -> str:
+    with pytest.warns(LapwingWarning) as caught:
+        resolved(target, **settings)
+    assert len(caught) == 1
+    return str(caught[0].message)
+
+
+@pytest.fixture(scope="module")
+def true_four_room() -> Target:
+    return target_of("FourRoom", true_chain=True)
+
+
+@pytest.fixture(scope="module")
+def walked() -> Target:
+    return target_of("FourRoom", transitions=20_000)
+
+
+@pytest.fixture(scope="module")
+def continuous() -> Target:
+    """Episodes of 20 steps of a slow random walk in the plane."""
+    steps = 0.1 * np.random.default_rng(0).standard_normal((100, 21, 2))
+    return open_target(Experience(steps.cumsum(axis=1).reshape(-1, 2), [21] * 100), LearnSettings())
+
+
+# What is filled in
+
+
+def test_nothing_is_left_open(true_four_room):
+    settings = resolved(true_four_room)
+    for field in dataclasses.fields(settings):
+        if field.name not in ("lam_final", "num_envs", "observation_key"):
+            assert getattr(settings, field.name) is not None, field.name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dim": 3},
+        {"lam": 0.0},
+        {"lam": 0.3},
+        {"beta": 2.5},
+        {"steps": 7},
+        {"oversample": 0},
+        {"learning_rate": 0.5},
+        {"fourier_bandwidth": 2.0},
+        {"encoder": "mlp"},
+        {"estimator": "exact"},
+    ],
+)
+def test_what_is_given_is_kept(true_four_room, given):
+    settings = quietly(true_four_room, **given)
+    for name, value in given.items():
+        assert getattr(settings, name) == value
+
+
+@pytest.mark.parametrize("dim", [2, 4, 11, 20, 40])
+def test_lambda_lies_where_the_last_eigenvalue_separates(true_four_room, dim):
+    """1 - λ near the d-th one-step eigenvalue."""
+    settings = quietly(true_four_room, dim=dim)
+    assert settings.lam == pytest.approx(1 - exact.spectrum("FourRoom")[0][dim - 1], abs=1e-4)
+
+
+def test_the_constant_alone_leaves_lambda_below_one(true_four_room):
+    assert 0 <= quietly(true_four_room, dim=1).lam < 1
+
+
+def test_drawn_pairs_reach_half_an_episode_at_most():
+    """λ/(1-λ) + 1 = 1/(1-λ) steps in the mean: 25 of 50."""
+    target = target_of("FourRoom", transitions=20_000, episode_length=50)
+    assert quietly(target, dim=2, estimator="pairwise").lam == pytest.approx(1 - 2 / 50)
+    assert quietly(target, dim=2, estimator="exact").lam > 0.98
+
+
+def test_lambda_of_continuous_data_is_estimated(continuous):
+    settings = quietly(continuous, dim=4)
+    assert 0 < settings.lam <= 1 - 2 / 20 + 1e-9
+    assert settings.estimator == "pairwise"
+    assert quietly(continuous, dim=4, lam=0.25).lam == 0.25
+
+
+@pytest.mark.parametrize(
+    ("observation", "encoder"), [("index", "linear"), ("position", "fourier"), ("image", "conv")]
+)
+def test_the_encoder_follows_the_observation(observation, encoder):
+    target = target_of("FourRoom", true_chain=True, observation=observation)
+    assert quietly(target, observation=observation).encoder == encoder
+
+
+def test_there_are_no_more_dimensions_than_states():
+    settings = quietly(target_of(ROOM, true_chain=True))
+    assert settings.dim == 6
+    assert settings.oversample == 0
+    settings = quietly(target_of(ROOM, true_chain=True), dim=4)
+    assert settings.dim + settings.oversample == 6
+
+
+@pytest.mark.parametrize(("dim", "more"), [(1, 4), (4, 4), (16, 4), (20, 5), (80, 20)])
+def test_a_quarter_more_is_learned_than_asked_for(true_four_room, dim, more):
+    assert quietly(true_four_room, dim=dim).oversample == more
+
+
+@pytest.mark.parametrize(("dim", "beta"), [(20, 1.0), (50, 2.5), (100, 5.0)])
+def test_the_papers_beta_grows_with_the_dimensions(walked, dim, beta):
+    settings = quietly(walked, preset="paper", dim=dim)
+    assert settings.beta == beta
+    assert (settings.estimator, settings.lam, settings.encoder) == ("sampled", 0.0, "mlp")
+    assert (settings.steps, settings.batch, settings.learning_rate) == (100_000, 32, 1e-3)
+    assert (settings.oversample, settings.rotate, settings.hidden) == (0, False, (200, 200))
+
+
+def ring(states: int) -> Target:
+    walk = np.random.default_rng(0).choice([-1, 1], 60_000).cumsum() % states
+    walk = np.concatenate([np.arange(states), walk])
+    return open_target(Experience(walk, [len(walk)]), LearnSettings())
+
+
+def test_the_estimator_follows_the_number_of_states(walked, continuous):
+    assert quietly(walked).estimator == "exact"
+    assert quietly(continuous).estimator == "pairwise"
+    assert quietly(ring(5_000), dim=2, lam=0.5).estimator == "exact"
+    assert quietly(ring(5_001), dim=2, lam=0.5).estimator == "pairwise"
+
+
+def test_a_default_run_has_nothing_to_warn_of(walked, true_four_room):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolved(walked)
+        resolved(true_four_room)
+
+
+# What is warned of
+
+
+def test_few_pairs_survive():
+    """Episodes of two steps, λ=.9: of (0,τ) and (1,τ) survive 1-λ² and 1-λ, on average 14.5 %."""
+    target = target_of("FourRoom", transitions=10_000, episode_length=2)
+    message = only_warning(target, dim=2, estimator="pairwise", lam=0.9)
+    assert message.startswith("only 14% of the pairs survive the discard at lam=0.9")
+    assert "a lower lam keeps more" in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolved(target, dim=2, estimator="pairwise", lam=0.9, past_end="truncate")
+        resolved(target, dim=2, estimator="pairwise", lam=0.5)
+
+
+def test_data_that_is_too_short_for_lambda_is_refused():
+    """Of 40 transitions in episodes of one, one in a thousand survives."""
+    pairs = Experience(np.random.default_rng(0).normal(size=(80, 2)), np.full(40, 2))
+    message = r"too short for lam=0\.999: about 0 of 40 pairs survive the discard"
+    with pytest.raises(DatasetError, match=message):
+        resolved(open_target(pairs, LearnSettings(held_out=0.0)), lam=0.999, dim=3)
+
+
+def test_states_that_were_never_visited():
+    target = target_of("FourRoom", transitions=400, seed=3)
+    assert target.experience is not None
+    followed = target.experience.horizons > 0
+    seen = set(target.experience.observations[followed]) | set(
+        target.experience.observations[np.flatnonzero(followed) + 1]
+    )
+    with pytest.warns(LapwingWarning) as caught:
+        resolved(target, dim=2)
+    messages = [str(warning.message) for warning in caught]
+    assert f"{152 - len(seen)} of 152 states are never visited" in " ".join(messages)
+    assert "more --transitions may reach them" in " ".join(messages)
+
+
+@pytest.mark.parametrize(("dim", "warned"), [(90, False), (91, False), (92, True), (100, True)])
+def test_more_dimensions_than_d_has_positive_eigenvalues(true_four_room, dim, warned):
+    """FACTS: FourRoom has 91, fewer than the paper's own d=100."""
+    if warned:
+        message = only_warning(true_four_room, dim=dim, beta=100.0)
+        assert message.startswith(f"dim={dim} exceeds the 91 positive eigenvalues of D")
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            resolved(true_four_room, dim=dim, beta=100.0)
+
+
+@pytest.mark.parametrize(
+    ("maze", "beta", "survivors"),
+    [
+        ("OneRoom", 5.0, 9),
+        ("TwoRoom", 5.0, 11),
+        ("HardMaze", 5.0, 15),
+        ("OneRoom", 2.5, 4),
+        ("HardMaze", 0.5, 3),
+    ],
+)
+def test_only_some_dimensions_survive(maze, beta, survivors):
+    """FACTS: the survivors of 20 at δ=.05 and λ=.9."""
+    target = target_of(maze, true_chain=True)
+    message = only_warning(target, dim=20, beta=beta, delta=0.05, lam=0.9)
+    assert message.startswith(f"only {survivors} of 20 dimensions survive beta={beta:g} and delta=0.05")
+    assert "raise --beta" in message
+
+
+def test_data_that_falls_into_parts():
+    here, there = np.arange(400) % 2, 2 + np.arange(400) % 2
+    target = open_target(Experience(np.concatenate([here, there]), [400, 400]), LearnSettings())
+    message = only_warning(target, dim=2, lam=0.0)
+    assert "at least 2 parts between which no transition was seen" in message
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dim": 153}, "dim must be between 1 and 152 states, not 153; lower --dim"),
+        ({"estimator": "exact", "lam_final": 0.5}, "lam_final goes with sampled or pairwise"),
+        ({"estimator": "exact", "past_end": "truncate"}, "past_end goes with sampled or pairwise"),
+        ({"encoder": "conv"}, r"encoder conv does not take observations of shape \(2,\); use --encoder"),
+        ({"encoder": "linear"}, r"encoder linear does not take observations of shape \(2,\)"),
+    ],
+)
+def test_settings_that_do_not_go_with_the_data(walked, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        resolved(walked, **settings)
+
+
+@pytest.mark.parametrize("estimator", ["sampled", "pairwise"])
+def test_the_true_chain_has_no_pairs_to_draw(true_four_room, estimator):
+    with pytest.raises(ConfigError, match=f"true_chain goes with estimator exact, not {estimator}"):
+        resolved(true_four_room, estimator=estimator)
+
+
+def test_continuous_states_cannot_be_summed_over(continuous):
+    with pytest.raises(ConfigError, match=r"estimator exact needs enumerated states.*--estimator pairwise"):
+        resolved(continuous, estimator="exact")
+
+
+def test_too_many_states_cannot_be_summed_over():
+    with pytest.raises(ConfigError, match="at most 5,000 states, not 5,001; use --estimator pairwise"):
+        resolved(ring(5_001), dim=2, lam=0.5, estimator="exact")

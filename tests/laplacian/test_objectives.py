@@ -1,0 +1,299 @@
+"""The loss and its estimators, against double sums, full enumerations and the closed-form optimum."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from lapwing.data.experience import Experience
+from lapwing.envs.gridworld import GridWorld
+from lapwing.laplacian.chain import sampled_chain, true_chain
+from lapwing.laplacian.objectives import (
+    exact_loss,
+    exact_penalty,
+    graph_drawing,
+    pairwise_loss,
+    pairwise_penalty,
+    sampled_loss,
+    sampled_penalty,
+    surviving_scale,
+)
+from lapwing.laplacian.sampling import pair_sampler, sample_pairs, sample_states
+from lapwing.mazes import parse_maze
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+@st.composite
+def functions(draw) -> np.ndarray:
+    """φ of a few states; few shapes, for each is compiled anew."""
+    shape = draw(st.sampled_from([(3, 1), (3, 4), (6, 2), (6, 5)]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return rng.standard_normal(shape) * draw(st.floats(0.01, 3))
+
+
+def distribution(size: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.ones(size))
+
+
+deltas = st.floats(0, 2)
+
+
+class TestPenaltyIdentity:
+    """Σ_jk (E[f_j f_k] - δ·1[j=k])² = E[(φ(u)ᵀφ(v))² - δ‖φ(u)‖² - δ‖φ(v)‖² + δ²d]."""
+
+    @settings(max_examples=500)
+    @given(functions(), deltas, st.integers(0, 1_000))
+    def test_the_sum_over_dimensions_is_the_sum_over_states(self, phi, delta, seed):
+        size, d = phi.shape
+        rho = distribution(size, seed)
+        over_states = sum(
+            rho[u] * rho[v] * ((phi[u] @ phi[v]) ** 2 - delta * phi[u] @ phi[u] - delta * phi[v] @ phi[v])
+            for u, v in itertools.product(range(size), repeat=2)
+        )
+        over_states += delta**2 * d
+        over_dimensions = sum(
+            (sum(rho[s] * phi[s, j] * phi[s, k] for s in range(size)) - delta * (j == k)) ** 2
+            for j, k in itertools.product(range(d), repeat=2)
+        )
+        ours = float(exact_penalty(jnp.asarray(phi), jnp.asarray(rho), delta))
+        scale = max(1.0, over_dimensions)
+        assert abs(over_states - over_dimensions) < 1e-10 * scale
+        assert abs(ours - over_dimensions) < 1e-10 * scale
+        assert abs(ours - over_states) < 1e-10 * scale
+
+    @settings(max_examples=100)
+    @given(functions(), deltas)
+    def test_sampled_over_every_pair_of_states_is_exact(self, phi, delta):
+        u, v = np.array(list(itertools.product(range(len(phi)), repeat=2))).T
+        rho = jnp.full(len(phi), 1 / len(phi))
+        sampled = sampled_penalty(jnp.asarray(phi[u]), jnp.asarray(phi[v]), delta)
+        exact = exact_penalty(jnp.asarray(phi), rho, delta)
+        assert float(sampled) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
+
+    def test_an_orthonormal_basis_has_none(self):
+        rng = np.random.default_rng(0)
+        rho = distribution(6, 1)
+        basis = np.linalg.qr(rng.standard_normal((6, 3)))[0] / np.sqrt(rho)[:, None]
+        delta = 0.05
+        phi = jnp.asarray(np.sqrt(delta) * basis)
+        assert float(exact_penalty(phi, jnp.asarray(rho), delta)) == pytest.approx(0, abs=1e-15)
+        assert float(exact_penalty(phi, jnp.asarray(rho), 1.0)) == pytest.approx(3 * (1 - delta) ** 2)
+
+
+class TestBruteForce:
+    @settings(max_examples=50)
+    @given(functions(), st.integers(0, 1_000))
+    def test_graph_drawing_is_half_the_mean_squared_distance(self, phi, seed):
+        other = np.random.default_rng(seed).standard_normal(phi.shape)
+        expected = np.mean([0.5 * np.linalg.norm(u - v) ** 2 for u, v in zip(phi, other, strict=True)])
+        assert float(graph_drawing(jnp.asarray(phi), jnp.asarray(other))) == pytest.approx(
+            expected, rel=1e-12
+        )
+
+    @settings(max_examples=100)
+    @given(functions(), deltas, st.integers(0, 1_000))
+    def test_pairwise_is_the_sum_over_all_pairs_but_self_and_partner(self, phi_u, delta, seed):
+        phi_v = np.random.default_rng(seed).standard_normal(phi_u.shape)
+        batch, d = phi_u.shape
+        states = np.concatenate([phi_u, phi_v])
+        terms = [
+            (states[i] @ states[j]) ** 2 - delta * states[i] @ states[i] - delta * states[j] @ states[j]
+            for i, j in itertools.product(range(2 * batch), repeat=2)
+            if i % batch != j % batch
+        ]
+        assert len(terms) == 4 * batch * (batch - 1)
+        expected = np.mean(terms) + delta**2 * d
+        ours = float(pairwise_penalty(jnp.asarray(phi_u), jnp.asarray(phi_v), delta))
+        assert ours == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+# Not symmetric, with marginals that differ: what the discard rule makes of a chain.
+J = np.random.default_rng(0).dirichlet(np.ones(16) / 2).reshape(4, 4)
+W = (J + J.T) / 2
+PHI = np.random.default_rng(1).standard_normal((4, 3))
+BETA, DELTA = 1.7, 0.3
+
+
+class TestUnbiased:
+    """The expectation, summed over every batch that can be drawn, is the exact loss."""
+
+    def exact(self, rho: np.ndarray):
+        loss, parts = exact_loss(
+            jnp.asarray(PHI),
+            jnp.asarray(np.diag(W.sum(axis=1)) - W),
+            jnp.asarray(rho),
+            beta=BETA,
+            delta=DELTA,
+        )
+        return float(loss), {name: float(part) for name, part in parts.items()}
+
+    def test_pairwise(self):
+        """Both marginals matter: u and v are alike, so the distribution is ρ_W = W1."""
+        pairs = np.array(list(itertools.product(range(4), repeat=2)))
+        first, second = np.array(list(itertools.product(range(16), repeat=2))).T
+        u, v = (np.stack([pairs[first, end], pairs[second, end]], axis=1) for end in (0, 1))
+        chance = J.ravel()[first] * J.ravel()[second]
+
+        def loss(u, v):
+            return pairwise_loss(jnp.asarray(PHI)[u], jnp.asarray(PHI)[v], beta=BETA, delta=DELTA)
+
+        losses, parts = jax.vmap(loss)(jnp.asarray(u), jnp.asarray(v))
+        exact, exact_parts = self.exact(W.sum(axis=1))
+        assert chance @ np.asarray(losses) == pytest.approx(exact, rel=1e-12)
+        for name, value in exact_parts.items():
+            assert chance @ np.asarray(parts[name]) == pytest.approx(value, rel=1e-12)
+
+    def test_sampled(self):
+        """Pairs ~ J for G, two independent states ~ ρ of the buffer for the penalty."""
+        rho = distribution(4, 5)
+        u, v, first, second = np.array(list(itertools.product(range(4), repeat=4))).T
+        chance = J[u, v] * rho[first] * rho[second]
+
+        def loss(*places):
+            return sampled_loss(*(jnp.asarray(PHI)[at][None] for at in places), beta=BETA, delta=DELTA)
+
+        losses, parts = jax.vmap(loss)(*(jnp.asarray(at) for at in (u, v, first, second)))
+        exact, exact_parts = self.exact(rho)
+        assert chance @ np.asarray(losses) == pytest.approx(exact, rel=1e-12)
+        for name, value in exact_parts.items():
+            assert chance @ np.asarray(parts[name]) == pytest.approx(value, rel=1e-12)
+
+    def test_partners_in_the_sum_would_be_biased(self):
+        """What the exclusion is for: with partners counted the expectation is another."""
+        partners = np.sum(J * (PHI @ PHI.T) ** 2)
+        rho = W.sum(axis=1)
+        assert abs(partners - rho @ (PHI @ PHI.T) ** 2 @ rho) > 0.1
+
+
+def test_unbiased_with_the_sampler():
+    """The same as learning uses it, through `sample_pairs`: means of many batches, by their own noise."""
+    rng, lam, batch = np.random.default_rng(3), 0.6, 16
+    lengths = [2, 9, 4, 6, 3, 12]
+    # States drift upwards, so ρ, the survivors' marginals and P are all uneven.
+    drifting = [np.minimum(np.cumsum(rng.integers(0, 2, size)), 3) for size in lengths]
+    experience = Experience(np.concatenate(drifting), lengths, np.arange(4)[:, None])
+    sampler, ids, phi = pair_sampler(experience), jnp.asarray(experience.observations), jnp.asarray(PHI)
+
+    def pairwise(key):
+        u, v = sample_pairs(sampler, lam, batch, key=key)
+        return pairwise_loss(phi[ids[u]], phi[ids[v]], beta=BETA, delta=DELTA)[0]
+
+    def sampled(key):
+        pair_key, *state_keys = jax.random.split(key, 3)
+        u, v = sample_pairs(sampler, lam, batch, key=pair_key)
+        states = [sample_states(len(ids), batch, key=key) for key in state_keys]
+        return sampled_loss(*(phi[ids[at]] for at in (u, v, *states)), beta=BETA, delta=DELTA)[0]
+
+    chain = sampled_chain(experience, lam)
+    laplacian = jnp.asarray(np.diag(chain.rho) - chain.weights.toarray())
+    buffer = np.bincount(experience.observations, minlength=4) / len(experience.observations)
+    assert np.abs(buffer - chain.rho).max() > 0.02, "the two distributions should differ here"
+    keys = jax.random.split(jax.random.key(0), 4_000)
+    spread = []
+    for loss, rho in ((pairwise, chain.rho), (sampled, buffer)):
+        losses = np.asarray(jax.jit(jax.vmap(loss))(keys))
+        exact, _ = exact_loss(phi, laplacian, jnp.asarray(rho), beta=BETA, delta=DELTA)
+        error = losses.std() / np.sqrt(len(losses))
+        assert abs(losses.mean() - float(exact)) < 4 * error
+        assert error < 0.02 * float(exact), "too noisy to say anything"
+        spread.append(losses.var())
+    assert spread[0] < spread[1], "half the embedded states should still give less variance"
+
+
+class TestOptimum:
+    """At the optimum φ_i = a_i f_i up to rotation, a_i² = max(0, δ - λ_i/(2β))."""
+
+    CHAIN = true_chain(GridWorld(parse_maze("....#\n.#...\n...#.\n", name="small")).transition_matrix())
+
+    @pytest.fixture(params=[(0.2, 0.8), (5.0, 0.05), (100.0, 1.0)], ids=str)
+    def problem(self, request):
+        beta, delta = request.param
+        rho = jnp.asarray(self.CHAIN.rho)
+        laplacian = jnp.asarray(np.diag(self.CHAIN.rho) - self.CHAIN.weights.toarray())
+
+        @jax.jit
+        def loss(phi):
+            return exact_loss(phi, laplacian, rho, beta=beta, delta=delta)[0]
+
+        values, f = self.CHAIN.eigenpairs(5)
+        return loss, f * surviving_scale(values, beta, delta), values, beta, delta
+
+    def test_the_gradient_vanishes(self, problem):
+        loss, optimum, *_ = problem
+        assert float(jnp.abs(jax.grad(loss)(jnp.asarray(optimum))).max()) < 1e-12
+
+    def test_the_value_in_closed_form(self, problem):
+        """Each dimension costs a²λ + β(a² - δ)² at its best a, or βδ² where it has vanished."""
+        loss, optimum, values, beta, delta = problem
+        by_hand = sum(
+            value * delta - value**2 / (4 * beta) if value < 2 * beta * delta else beta * delta**2
+            for value in values
+        )
+        assert float(loss(jnp.asarray(optimum))) == pytest.approx(by_hand, rel=1e-10)
+
+    def test_no_descent_from_anywhere_gets_below(self, problem):
+        loss, optimum, *_ = problem
+        best = float(loss(jnp.asarray(optimum)))
+        gradient = jax.jit(jax.value_and_grad(lambda flat: loss(flat.reshape(optimum.shape))))
+        rng = np.random.default_rng(0)
+        for _ in range(2):
+            found = minimize(
+                lambda flat: tuple(np.asarray(part) for part in gradient(jnp.asarray(flat))),
+                rng.standard_normal(optimum.size),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": 5_000, "ftol": 1e-15, "gtol": 1e-10},
+            )
+            assert found.fun == pytest.approx(best, rel=1e-6)
+            assert found.fun > best - 1e-10
+            # The same up to a rotation: the Gram matrices agree.
+            phi = found.x.reshape(optimum.shape)
+            np.testing.assert_allclose(
+                phi @ phi.T, optimum @ optimum.T, atol=2e-3 * np.abs(optimum).max() ** 2
+            )
+
+    def test_a_rotation_changes_nothing(self, problem):
+        loss, optimum, *_ = problem
+        rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+        assert float(loss(jnp.asarray(optimum @ rotation))) == pytest.approx(
+            float(loss(jnp.asarray(optimum))), rel=1e-12
+        )
+
+    def test_surviving_scale(self):
+        values = np.array([0.0, 0.1, 0.4999, 0.5, 0.7])
+        scale = surviving_scale(values, beta=5.0, delta=0.05)
+        np.testing.assert_allclose(scale**2, [0.05, 0.04, 0.00001, 0, 0], atol=1e-12)
+
+
+def test_drawing_over_enumerated_states_is_the_chains_objective():
+    chain = TestOptimum.CHAIN
+    phi = np.random.default_rng(0).standard_normal((chain.n_states, 3))
+    laplacian = jnp.asarray(np.diag(chain.rho) - chain.weights.toarray())
+    _, parts = exact_loss(jnp.asarray(phi), laplacian, jnp.asarray(chain.rho), beta=1.0, delta=1.0)
+    assert float(parts["graph_drawing"]) == pytest.approx(chain.objective(phi), rel=1e-12)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
+def test_the_loss_is_the_sum_of_its_parts(beta):
+    phi = jnp.asarray(PHI)
+    laplacian, rho = jnp.asarray(np.diag(W.sum(axis=1)) - W), jnp.asarray(W.sum(axis=1))
+    for loss, parts in (
+        sampled_loss(phi, phi[::-1], phi, phi[::-1], beta=beta, delta=DELTA),
+        pairwise_loss(phi, phi[::-1], beta=beta, delta=DELTA),
+        exact_loss(phi, laplacian, rho, beta=beta, delta=DELTA),
+    ):
+        assert set(parts) == {"loss", "graph_drawing", "penalty"}
+        assert float(loss) == float(parts["loss"])
+        assert float(loss) == pytest.approx(
+            float(parts["graph_drawing"] + beta * parts["penalty"]), rel=1e-12
+        )

@@ -1,0 +1,441 @@
+import dataclasses
+import json
+import pickle
+
+import equinox as eqx
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from lapwing import storage
+from lapwing.errors import CheckpointError, ConfigError, DatasetError, StorageError
+from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
+from lapwing.laplacian.representation import (
+    Representation,
+    load_representation,
+    mean_distance,
+    spectral_weights,
+)
+
+FILTERS = ("soft", "unit", "commute", "heat")
+positions = hnp.arrays(np.float32, 2, elements=st.floats(-1, 1, width=32))
+EIGENVALUES = np.array([0.0, 0.01, 0.02, 0.08])
+
+
+def untrained(spec: EncoderSpec, observations: np.ndarray) -> Representation:
+    """A representation whose numbers are random and whose parts fit together."""
+    encoder = fit_encoder(spec, observations, standardise=True, bandwidth=None, key=jax.random.key(0))
+    coefficients = np.random.default_rng(0).standard_normal((spec.dim + 1, 4)).astype(np.float32)
+    coefficients[:, 0] = [1, *np.zeros(spec.dim)]
+    bare = Representation(encoder, spec, EIGENVALUES, coefficients, np.zeros((0, 4), np.float32), 1.0)
+    reference = bare.eigenfunctions(observations)
+    return dataclasses.replace(
+        bare,
+        reference=reference,
+        soft_distance=mean_distance(bare.phi(observations)),
+        config={"settings": {"rotate": True}, "note": "é"},
+    )
+
+
+OBSERVATIONS = {
+    "linear": np.arange(9, dtype=np.int32),
+    "fourier": np.random.default_rng(1).uniform(-1, 1, (9, 2)).astype(np.float32),
+    "mlp": np.random.default_rng(1).uniform(-1, 1, (9, 5)).astype(np.float32),
+    "conv": np.random.default_rng(1).integers(0, 256, (9, 5, 6, 3)).astype(np.uint8),
+}
+REPRESENTATIONS = {
+    "linear": untrained(EncoderSpec("linear", (), 6, n_states=9), OBSERVATIONS["linear"]),
+    "fourier": untrained(EncoderSpec("fourier", (2,), 6, None, (16,), 8), OBSERVATIONS["fourier"]),
+    "mlp": untrained(EncoderSpec("mlp", (5,), 6, None, (16, 8)), OBSERVATIONS["mlp"]),
+    "conv": untrained(EncoderSpec("conv", (5, 6, 3), 6), OBSERVATIONS["conv"]),
+}
+
+
+@pytest.fixture(params=list(REPRESENTATIONS))
+def kind(request) -> str:
+    return request.param
+
+
+# Arrays in, arrays out
+
+
+def test_one_observation_or_a_batch(kind):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    for method, width in ((rep.phi, 6), (rep.eigenfunctions, 4)):
+        many = method(batch)
+        assert many.shape == (9, width)
+        assert many.dtype == np.float32
+        one = method(batch[3])
+        assert one.shape == (width,)
+        np.testing.assert_allclose(one, many[3], rtol=1e-5, atol=1e-6)
+        assert method(batch[:1]).shape == (1, width)
+        assert method(batch[:0]).shape == (0, width)
+
+
+def test_distances_between_one_and_one_one_and_many_row_by_row(kind):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    for filter in FILTERS:
+        embedded = rep.embed(batch, filter)
+        assert embedded.shape == (9, 6 if filter == "soft" else 3)
+        expected = np.linalg.norm(embedded - embedded[2], axis=1)
+        np.testing.assert_allclose(rep.distance(batch, batch[2], filter), expected, atol=1e-5)
+        np.testing.assert_allclose(rep.distance(batch[2], batch, filter), expected, atol=1e-5)
+        assert np.shape(rep.distance(batch[0], batch[2], filter)) == ()
+        assert rep.distance(batch[0], batch[2], filter) == pytest.approx(expected[0], abs=1e-5)
+        rows = rep.distance(batch[:4], batch[5:], filter)
+        np.testing.assert_allclose(rows, np.linalg.norm(embedded[:4] - embedded[5:], axis=1), atol=1e-5)
+
+
+def test_numpy_gives_numpy_and_jax_gives_jax(kind):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    for answer in (rep.phi, rep.eigenfunctions, rep.embed, lambda x: rep.embed(x, "heat")):
+        for chosen in (batch, batch[0]):
+            plain, traced = answer(chosen), answer(jnp.asarray(chosen))
+            assert isinstance(plain, np.ndarray)
+            assert isinstance(traced, jax.Array)
+            np.testing.assert_allclose(plain, traced, rtol=1e-5, atol=1e-5)
+    assert isinstance(rep.distance(batch, batch[0]), np.ndarray)
+    assert isinstance(rep.distance(jnp.asarray(batch), batch[0]), jax.Array)
+    assert isinstance(rep.distance(batch[1], jnp.asarray(batch[0])), jax.Array)
+
+
+def test_lists_are_numpy():
+    answer = REPRESENTATIONS["fourier"].phi([[0.5, -0.5], [0, 1]])
+    assert isinstance(answer, np.ndarray)
+    assert answer.shape == (2, 6)
+
+
+@pytest.mark.parametrize("kind", ["linear", "fourier", "mlp"])
+def test_every_method_works_under_jit_and_vmap(kind):
+    rep, batch = REPRESENTATIONS[kind], jnp.asarray(OBSERVATIONS[kind])
+
+    @jax.jit
+    def answers(batch):
+        one_by_one = jax.vmap(rep.eigenfunctions)(batch)
+        return rep.phi(batch), one_by_one, rep.distance(batch, batch[0], "commute")
+
+    phi, functions, distances = answers(batch)
+    np.testing.assert_allclose(phi, rep.phi(batch), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(functions, rep.eigenfunctions(batch), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(distances, rep.distance(batch, batch[0], "commute"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+def test_the_distance_has_a_gradient(filter):
+    rep = REPRESENTATIONS["mlp"]
+    here, there = (jnp.asarray(OBSERVATIONS["mlp"][row]) for row in (0, 1))
+    gradient = jax.jit(jax.grad(lambda x: rep.distance(x, there, filter)))(here)
+    for axis in range(5):
+        step = 1e-2 * jnp.eye(5)[axis]
+        slope = (rep.distance(here + step, there, filter) - rep.distance(here - step, there, filter)) / 2e-2
+        assert float(gradient[axis]) == pytest.approx(float(slope), rel=0.05, abs=5e-3)
+
+
+def test_the_gradient_of_the_distance_is_finite_where_there_is_none():
+    rep, here = REPRESENTATIONS["mlp"], jnp.asarray(OBSERVATIONS["mlp"][0])
+    for gradient in (
+        jax.grad(lambda x: rep.distance(x, here))(here),
+        jax.grad(lambda x: rep.distance(x, x))(here),
+    ):
+        assert np.isfinite(gradient).all()
+    np.testing.assert_array_equal(gradient, np.zeros(5))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1_000, 4_095, 4_097, 9_000])
+def test_batches_of_any_size(count):
+    rep = REPRESENTATIONS["fourier"]
+    batch = np.random.default_rng(count).uniform(-1, 1, (count, 2)).astype(np.float32)
+    phi = rep.phi(batch)
+    assert phi.shape == (count, 6)
+    for row in {0, count // 2, count - 1}:
+        np.testing.assert_allclose(phi[row], rep.phi(batch[row]), rtol=1e-4, atol=1e-5)
+
+
+def test_eigenfunctions_combine_phi_and_the_constant(kind):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    phi = rep.phi(batch).astype(np.float64)
+    expected = np.column_stack([np.ones(9), phi]) @ rep.coefficients.astype(np.float64)
+    np.testing.assert_allclose(rep.eigenfunctions(batch), expected, atol=1e-5)
+    np.testing.assert_allclose(rep.eigenfunctions(batch)[:, 0], 1.0)
+
+
+def test_a_learned_representation_answers_for_observations_it_never_saw(four_room):
+    between_cells = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    phi = four_room.phi(between_cells)
+    assert phi.shape == (50, 8)
+    assert np.isfinite(phi).all()
+    assert four_room.eigenfunctions(between_cells).shape == (50, 4)
+    np.testing.assert_allclose(four_room.eigenfunctions(between_cells)[:, 0], 1.0, atol=1e-4)
+    outside = four_room.phi(np.array([1e6, -1e6]))
+    assert np.isfinite(outside).all()
+
+
+def test_eigenvalues_ascend_and_belong_to_the_eigenfunctions(four_room):
+    assert four_room.dim == 4
+    assert four_room.eigenvalues[0] == pytest.approx(0, abs=1e-9)
+    assert np.all(np.diff(four_room.eigenvalues) >= 0)
+
+
+# What cannot be embedded
+
+
+@pytest.mark.parametrize("wrong", [(3,), (1,), (4, 3), (2, 2, 2), ()])
+def test_a_wrong_shape_is_refused(wrong):
+    for convert in (np.asarray, jnp.asarray):
+        with pytest.raises(ConfigError, match=r"observations have shape .*takes \(2,\) or a batch \(n, 2\)"):
+            REPRESENTATIONS["fourier"].phi(convert(np.zeros(wrong)))
+
+
+def test_a_wrong_shape_of_indices_is_refused():
+    with pytest.raises(ConfigError, match=r"takes \(\) or a batch \(n,\)"):
+        REPRESENTATIONS["linear"].phi(np.zeros((3, 2), int))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused_by_row(bad):
+    batch = np.zeros((5, 2))
+    batch[3, 1] = bad
+    for answer in (REPRESENTATIONS["fourier"].phi, REPRESENTATIONS["fourier"].eigenfunctions):
+        with pytest.raises(DatasetError, match="observation 3 holds NaN or infinity"):
+            answer(batch)
+    with pytest.raises(DatasetError, match="observation 0 holds NaN"):
+        REPRESENTATIONS["fourier"].distance(np.zeros(2), batch[3])
+
+
+@pytest.mark.parametrize("index", [-1, 9, 1_000])
+def test_an_index_out_of_range_is_refused(index):
+    with pytest.raises(ConfigError, match=rf"index {index} is outside 0 … 8"):
+        REPRESENTATIONS["linear"].phi(np.array([0, index, 3]))
+    with pytest.raises(ConfigError, match=rf"index {index} is outside 0 … 8"):
+        REPRESENTATIONS["linear"].phi(index)
+
+
+def test_indices_are_integers():
+    with pytest.raises(ConfigError, match="must be integer indices, not float64"):
+        REPRESENTATIONS["linear"].phi(np.array([1.0, 2.0]))
+
+
+# Distances
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+@settings(max_examples=25)
+@given(a=positions, b=positions, c=positions)
+def test_the_distance_is_a_metric(four_room, filter, a, b, c):
+    ab, ba, bc, ac = (four_room.distance(x, y, filter) for x, y in ((a, b), (b, a), (b, c), (a, c)))
+    assert ab >= 0
+    assert ab == ba
+    assert four_room.distance(a, a.copy(), filter) == 0
+    assert ac <= ab + bc + 1e-4 * (1 + ab + bc)
+
+
+def test_the_weights_of_the_filters():
+    values = np.array([0.01, 0.02, 0.08])
+    np.testing.assert_allclose(spectral_weights(values, "unit"), [1, 1, 1])
+    np.testing.assert_allclose(
+        spectral_weights(values, "commute"), [1, np.sqrt(1 / 2), np.sqrt(1 / 8)], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        spectral_weights(values, "heat", 7.0), [np.exp(-0.07), np.exp(-0.14), np.exp(-0.56)]
+    )
+    np.testing.assert_allclose(spectral_weights(values, "heat"), [10 ** (-1 / 8), 10 ** (-1 / 4), 0.1])
+
+
+@pytest.mark.parametrize(
+    ("filter", "t", "weights"),
+    [
+        ("unit", None, [1, 1, 1]),
+        ("commute", None, [1, 2**-0.5, 8**-0.5]),
+        ("heat", None, [10**-0.125, 10**-0.25, 0.1]),
+        ("heat", 30.0, np.exp([-0.3, -0.6, -2.4])),
+        ("heat", 5_000.0, np.exp([0, -50, -350])),
+    ],
+)
+def test_an_embedding_is_the_weighed_eigenfunctions_on_the_scale_of_phi(kind, filter, t, weights):
+    """Every filter leaves the constant out and has the mean distance of `soft`, over the data."""
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    functions = rep.eigenfunctions(batch)[:, 1:] * np.asarray(weights, np.float32)
+
+    def distances(points):
+        return np.linalg.norm(points[:, None] - points[None], axis=-1)
+
+    expected = distances(functions) * distances(rep.phi(batch)).mean() / distances(functions).mean()
+    found = distances(rep.embed(batch, filter, t=t))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    assert found.mean() == pytest.approx(distances(rep.embed(batch, "soft")).mean(), rel=1e-3)
+
+
+def test_the_filters_of_a_learned_representation_have_one_mean_distance(four_room, four_room_run):
+    from lapwing.runs.learn import reopen
+
+    states = reopen(four_room_run).target.states
+    means = {name: mean_distance(four_room.embed(states, name)) for name in FILTERS}
+    for name in FILTERS:
+        assert means[name] == pytest.approx(means["soft"], rel=0.05)
+
+
+def test_soft_is_phi_as_learned(kind):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    np.testing.assert_array_equal(rep.embed(batch), rep.phi(batch))
+    np.testing.assert_array_equal(rep.embed(batch, "soft"), rep.phi(batch))
+
+
+def test_mean_distance_is_over_all_pairs():
+    points = np.random.default_rng(0).standard_normal((40, 3))
+    expected = np.mean([[np.linalg.norm(a - b) for a in points] for b in points])
+    assert mean_distance(points) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("t", [0.0, -1.0, np.nan, np.inf])
+def test_a_time_that_makes_no_sense_is_refused(t):
+    with pytest.raises(ConfigError, match="t must be above 0"):
+        REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], "heat", t=t)
+
+
+def test_a_time_goes_with_heat_alone():
+    for filter in ("soft", "unit", "commute"):
+        with pytest.raises(ConfigError, match="goes with filter='heat'"):
+            REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], filter, t=1.0)
+
+
+def test_a_time_after_which_nothing_is_left_is_refused():
+    with pytest.raises(ConfigError, match="leaves no eigenfunction any weight; lower t"):
+        REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], "heat", t=1e9)
+
+
+def test_filters_need_single_eigenfunctions():
+    rep = dataclasses.replace(REPRESENTATIONS["mlp"], config={"settings": {"rotate": False}})
+    assert not rep.rotated
+    assert rep.distance(OBSERVATIONS["mlp"][0], OBSERVATIONS["mlp"][1]) > 0
+    for filter in ("unit", "commute", "heat"):
+        with pytest.raises(ConfigError, match=f"filter '{filter}' needs single eigenfunctions.*rotate=True"):
+            rep.distance(OBSERVATIONS["mlp"][0], OBSERVATIONS["mlp"][1], filter)
+
+
+def test_filters_need_more_than_the_constant():
+    whole = REPRESENTATIONS["mlp"]
+    rep = dataclasses.replace(
+        whole,
+        eigenvalues=whole.eigenvalues[:1],
+        coefficients=whole.coefficients[:, :1],
+        reference=whole.reference[:, :1],
+    )
+    assert rep.dim == 1
+    assert rep.eigenfunctions(OBSERVATIONS["mlp"]).shape == (9, 1)
+    with pytest.raises(ConfigError, match="filter 'unit' needs dim of 2 or more, not 1"):
+        rep.embed(OBSERVATIONS["mlp"], "unit")
+
+
+# Files
+
+
+def assert_same_bits(first: Representation, second: Representation) -> None:
+    leaves = [jax.tree.leaves(eqx.filter(rep.encoder, eqx.is_array)) for rep in (first, second)]
+    assert jax.tree.structure(first.encoder) == jax.tree.structure(second.encoder)
+    for a, b in zip(*leaves, strict=True):
+        assert a.dtype == b.dtype
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    for name in ("eigenvalues", "coefficients", "reference"):
+        a, b = getattr(first, name), getattr(second, name)
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes()
+    assert first.spec == second.spec
+    assert first.soft_distance == second.soft_distance
+    assert first.config == second.config
+
+
+def test_a_representation_comes_back_bit_for_bit(kind, tmp_path):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    rep.save(tmp_path / "rep.safetensors")
+    again = load_representation(str(tmp_path / "rep.safetensors"))
+    assert_same_bits(rep, again)
+    for filter in FILTERS:
+        np.testing.assert_array_equal(rep.embed(batch, filter), again.embed(batch, filter))
+    again.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "rep.safetensors").read_bytes()
+
+
+def test_a_saved_run_carries_its_settings_and_where_it_came_from(four_room):
+    assert four_room.config["target"] == "FourRoom"
+    assert four_room.config["settings"]["dim"] == 4
+    assert four_room.config["settings"]["steps"] == 60
+    assert four_room.config["provenance"]["transitions"] == 5_000
+    assert four_room.config["provenance"]["states"] == 152
+    assert four_room.config["rank"] >= 4
+
+
+def test_a_damaged_file_is_refused_by_name(tmp_path):
+    path = tmp_path / "rep.safetensors"
+    REPRESENTATIONS["linear"].save(path)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"rep\.safetensors is damaged"):
+        load_representation(path)
+
+
+def rewritten(path, change) -> None:
+    """The file at `path` again, whole, with its parts changed."""
+    tensors, manifest = storage.read_tensors(path)
+    change(tensors, manifest)
+    storage.write_tensors(path, tensors, manifest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensors, manifest: tensors.pop("eigenvalues"),
+        lambda tensors, manifest: tensors.pop("encoder.weight"),
+        lambda tensors, manifest: tensors.update({"encoder.weight": np.zeros((9, 5), np.float32)}),
+        lambda tensors, manifest: tensors.update({"encoder.weight": np.zeros((9, 6), np.float64)}),
+        lambda tensors, manifest: manifest.pop("encoder"),
+        lambda tensors, manifest: manifest["encoder"].update(dim=7),
+        lambda tensors, manifest: manifest["encoder"].update(shape=3),
+        lambda tensors, manifest: manifest["encoder"].update(surprise=3),
+        lambda tensors, manifest: manifest.update(soft_distance="far"),
+        lambda tensors, manifest: manifest.update(config=None),
+    ],
+)
+def test_a_file_that_does_not_fit_itself_is_refused_by_name(tmp_path, change):
+    path = tmp_path / "rep.safetensors"
+    REPRESENTATIONS["linear"].save(path)
+    rewritten(path, change)
+    with pytest.raises(CheckpointError, match=r"rep\.safetensors does not fit its own description"):
+        load_representation(path)
+
+
+def test_a_file_of_another_format_is_refused_with_its_version(tmp_path):
+    path = tmp_path / "rep.safetensors"
+    REPRESENTATIONS["linear"].save(path)
+    rewritten(path, lambda tensors, manifest: manifest.update(format=99, version="7.0"))
+    with pytest.raises(CheckpointError, match=r"rep\.safetensors was written by lapwing 7\.0 in format 99"):
+        load_representation(path)
+
+
+def test_another_kind_of_file_is_refused(tmp_path):
+    path = tmp_path / "other"
+    storage.write_tensors(path, {}, {"format": 1, "version": "0.1.0", "step": 3})
+    with pytest.raises(CheckpointError, match="other holds a checkpoint, not a representation"):
+        load_representation(path)
+    path.write_text(json.dumps({"format": 1}))
+    with pytest.raises(CheckpointError, match="other is damaged or not a lapwing file"):
+        load_representation(path)
+    with pytest.raises(StorageError, match="nowhere: no such file"):
+        load_representation(tmp_path / "nowhere")
+
+
+class Bomb:
+    """Goes off if it is ever unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path):
+    (tmp_path / "bomb").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(CheckpointError, match="bomb is damaged or not a lapwing file"):
+        load_representation(tmp_path / "bomb")

@@ -1,0 +1,95 @@
+"""The size of a step, against all steps of the data and against `GoalReward.in_steps`."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import lapwing
+from lapwing.shaping.rewards import Goal, GoalReward
+
+
+class Corridor(gymnasium.Env):
+    """A point that goes a fixed way to the left or to the right."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
+    action_space = gymnasium.spaces.Box(-1, 1, (2,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.steps = self.np_random.random(2), 0
+        return self.at.astype(np.float32), {}
+
+    def step(self, action):
+        self.at = np.clip(self.at + 0.1 * np.asarray(action), 0, 1)
+        self.steps += 1
+        return self.at.astype(np.float32), 0.0, False, self.steps == 50, {}
+
+
+@pytest.fixture(scope="module")
+def corridor():
+    experience = lapwing.collect(Corridor(), 4_000, seed=0)
+    return experience, lapwing.learn(experience, dim=4, steps=60, hidden=(32,), fourier_features=32)
+
+
+def test_of_continuous_vectors_it_is_the_median_step(corridor):
+    experience, rep = corridor
+    here = experience.transitions(np.arange(experience.n_transitions))
+    lengths = np.linalg.norm(experience.observe(here + 1) - experience.observe(here), axis=1)
+    assert rep.config["step"]["observation"] == pytest.approx(np.median(lengths[lengths > 0]), rel=0.1)
+
+
+def test_enumerated_states_have_none(four_room):
+    assert four_room.config["step"]["observation"] is None
+    assert set(four_room.config["step"]["distance"]) == {"soft", "unit", "commute", "heat"}
+
+
+def test_in_the_embedding_it_is_what_counting_in_steps_finds(corridor):
+    """In the mean over goals, as `in_steps` finds it for each of them."""
+    experience, rep = corridor
+    here = experience.transitions(np.arange(experience.n_transitions))
+    ends = experience.observe(here), experience.observe(here + 1)
+    for name, step in rep.config["step"]["distance"].items():
+        found = [
+            1 / GoalReward("potential", Goal(goal), rep, name, gamma=0.9).in_steps(*ends).scale
+            for goal in ends[0][::200]
+        ]
+        assert step == pytest.approx(np.mean(found), rel=0.2)
+
+
+def test_it_is_kept_in_the_file(corridor, tmp_path):
+    rep = corridor[1]
+    rep.save(tmp_path / "rep.safetensors")
+    assert lapwing.load(tmp_path / "rep.safetensors").config["step"] == rep.config["step"]
+
+
+def test_a_goal_of_a_wrapped_environment_is_reached_within_a_step(corridor):
+    rep = corridor[1]
+    goal = np.array([0.5, 0.5], np.float32)
+    env = lapwing.LaplacianReward(Corridor(), rep, goal, form="mix")
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    reached = []
+    for _ in range(1_000):
+        seen, _, _, _, info = env.step(env.action_space.sample())
+        near = np.linalg.norm(seen - goal) <= rep.config["step"]["observation"]
+        assert info["goal_reached"] == near
+        reached.append(near)
+    assert 0 < np.mean(reached) < 0.5
+
+
+def test_the_true_chain_has_the_steps_of_its_experience():
+    small = {"dim": 3, "steps": 200, "hidden": (32,), "fourier_features": 32}
+    exact = lapwing.learn("TwoRoom", true_chain=True, **small).config["step"]
+    seen = lapwing.learn("TwoRoom", transitions=20_000, **small).config["step"]
+    assert exact["observation"] is None
+    for name, step in seen["distance"].items():
+        assert exact["distance"][name] == pytest.approx(step, rel=0.4)
+
+
+def test_an_online_representation_has_them_too(corridor):
+    experience, rep = corridor
+    learner = lapwing.OnlineLearner(4, lam=0.5, lam_final=0.5, steps=60, hidden=(32,))
+    learner.update(experience.observe(np.arange(begin, begin + 51)) for begin in range(0, 51 * 40, 51))
+    step = learner.representation.config["step"]
+    assert step["observation"] == pytest.approx(rep.config["step"]["observation"], rel=0.1)
+    assert set(step["distance"]) == {"soft", "unit", "commute", "heat"}

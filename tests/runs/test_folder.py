@@ -1,0 +1,513 @@
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import lapwing
+from lapwing import storage
+from lapwing.runs import folder as runs
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
+from lapwing.runs.folder import RunFolder
+from tests.conftest import SMALL
+
+
+class Interrupted(BaseException):
+    """What Ctrl-C would raise."""
+
+
+def stop_at(step: int):
+    """A progress callback that interrupts the learning."""
+
+    def on_progress(phase, done, total, metrics):
+        if phase == "learning" and done >= step:
+            raise Interrupted
+
+    return on_progress
+
+
+@pytest.fixture(scope="session")
+def interrupted_run(tmp_path_factory) -> Path:
+    """A run cut off at step 31 of 60, with a checkpoint at 30 and one at 31."""
+    out = tmp_path_factory.mktemp("runs") / "interrupted"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr(runs, "SHARE_OF_CHECKPOINTS", float("inf"))
+        with pytest.raises(Interrupted):
+            lapwing.learn("FourRoom", out=out, on_progress=stop_at(31), **SMALL)
+    return out
+
+
+@pytest.fixture
+def interrupted(interrupted_run, tmp_path) -> Path:
+    return Path(shutil.copytree(interrupted_run, tmp_path / "run"))
+
+
+@pytest.fixture
+def finished(four_room_run, tmp_path) -> Path:
+    return Path(shutil.copytree(four_room_run, tmp_path / "run"))
+
+
+def learn(out: Path, **changed) -> lapwing.Representation:
+    return lapwing.learn("FourRoom", out=out, **(SMALL | changed))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, hidden files too, but for the lock."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if "second" not in k and k != "run"}
+    return [without_times(each) for each in value] if isinstance(value, list) else value
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    """The same bits, and the same numbers but for times and the folder's name."""
+    name = "representation.safetensors"
+    assert (first / name).read_bytes() == (second / name).read_bytes()
+    one, other = RunFolder(first), RunFolder(second)
+    assert without_times(one.result()) == without_times(other.result())
+    assert without_times(one.metrics()) == without_times(other.metrics())
+
+
+# What a run leaves
+
+
+def test_a_finished_run_has_everything_and_no_checkpoints(four_room_run):
+    assert set(content(four_room_run)) == {
+        "config.json",
+        "experience.npz",
+        "metrics.jsonl",
+        "representation.safetensors",
+        "result.json",
+    }
+    folder = RunFolder(four_room_run)
+    assert folder.finished
+    assert [row["step"] for row in folder.metrics()] == list(range(1, 61))
+    assert folder.config()["settings"]["dim"] == 4
+    assert folder.config()["version"] == lapwing.__version__
+    assert folder.config()["target"]["name"] == "FourRoom"
+    assert folder.result()["steps"] == 60
+
+
+def test_an_unfinished_run_has_its_last_two_checkpoints(interrupted):
+    assert sorted(path.name for path in interrupted.glob("checkpoint*")) == [
+        "checkpoint-000000030.safetensors",
+        "checkpoint-000000031.safetensors",
+    ]
+    assert not RunFolder(interrupted).finished
+    assert RunFolder(interrupted).metrics()[-1]["step"] == 31
+
+
+def test_checkpoints_keep_their_distance_and_one_is_written_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 1e9)
+    with pytest.raises(Interrupted):
+        lapwing.learn("FourRoom", out=tmp_path / "a", on_progress=stop_at(59), **SMALL)
+    assert list((tmp_path / "a").glob("checkpoint*")) == []
+    with pytest.raises(Interrupted):
+        lapwing.learn("FourRoom", out=tmp_path / "b", on_progress=stop_at(60), **SMALL)
+    assert [path.name for path in (tmp_path / "b").glob("checkpoint*")] == [
+        "checkpoint-000000060.safetensors"
+    ]
+
+
+# Going on
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(interrupted, four_room_run):
+    seen = []
+    lapwing.learn(
+        "FourRoom",
+        out=interrupted,
+        resume=True,
+        on_progress=lambda phase, done, *rest: seen.append((phase, done)),
+        **SMALL,
+    )
+    assert_same_run(interrupted, four_room_run)
+    assert min(done for phase, done in seen if phase == "learning") == 32
+    assert list(interrupted.glob("checkpoint*")) == []
+
+
+def test_a_run_without_a_checkpoint_starts_over_to_the_same_bits(interrupted, four_room_run):
+    for path in interrupted.glob("checkpoint*"):
+        path.unlink()
+    (interrupted / "experience.npz").unlink()
+    learn(interrupted, resume=True)
+    assert_same_run(interrupted, four_room_run)
+
+
+def test_resuming_where_nothing_was_begun_begins(tmp_path, four_room_run):
+    with pytest.warns(LapwingWarning, match="holds no run to go on with"):
+        learn(tmp_path / "new", resume=True)
+    assert_same_run(tmp_path / "new", four_room_run)
+
+
+def test_resuming_a_finished_run_only_reads_it(finished):
+    before = content(finished)
+    phases = []
+    lapwing.learn(
+        "FourRoom", out=finished, resume=True, on_progress=lambda phase, *rest: phases.append(phase), **SMALL
+    )
+    assert content(finished) == before
+    assert "learning" not in phases
+
+
+def test_a_metrics_file_cut_short_by_the_crash_is_mended(interrupted, four_room_run):
+    metrics = interrupted / "metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes() + b'{"step": 32, "lo')
+    learn(interrupted, resume=True)
+    assert_same_run(interrupted, four_room_run)
+
+
+def test_leftovers_of_a_killed_process_are_swept_up(interrupted, four_room_run):
+    (interrupted / ".checkpoint-000000032.safetensors.abcd1234.part").write_bytes(b"half")
+    learn(interrupted, resume=True)
+    assert set(content(interrupted)) == set(content(four_room_run))
+
+
+def damage_flip(path: Path) -> None:
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+
+
+def damage_cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def damage_empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def damage_format(path: Path) -> None:
+    tensors, manifest = storage.read_tensors(path)
+    storage.write_tensors(path, tensors, manifest | {"format": 0})
+
+
+def damage_shape(path: Path) -> None:
+    tensors, manifest = storage.read_tensors(path)
+    storage.write_tensors(path, dict.fromkeys(tensors, next(iter(tensors.values()))), manifest)
+
+
+@pytest.mark.parametrize("damage", [damage_flip, damage_cut, damage_empty, damage_format, damage_shape])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupted, four_room_run, damage):
+    damage(interrupted / "checkpoint-000000031.safetensors")
+    seen = []
+    with pytest.warns(LapwingWarning, match=r"checkpoint-000000031\.safetensors .*going back") as caught:
+        lapwing.learn(
+            "FourRoom",
+            out=interrupted,
+            resume=True,
+            on_progress=lambda phase, done, *rest: seen.append((phase, done)),
+            **SMALL,
+        )
+    assert len(caught) == 1
+    assert min(done for phase, done in seen if phase == "learning") == 31
+    assert_same_run(interrupted, four_room_run)
+
+
+def test_when_every_checkpoint_is_damaged_each_is_named_and_the_run_starts_over(interrupted, four_room_run):
+    for path in interrupted.glob("checkpoint*"):
+        damage_cut(path)
+    with pytest.warns(LapwingWarning) as caught:
+        learn(interrupted, resume=True)
+    named = " ".join(str(warning.message) for warning in caught)
+    assert "checkpoint-000000031.safetensors" in named
+    assert "checkpoint-000000030.safetensors" in named
+    assert_same_run(interrupted, four_room_run)
+
+
+# What is refused
+
+
+def test_a_finished_run_is_refused_and_untouched(finished):
+    before = content(finished)
+    with pytest.raises(ConfigError, match=r"run holds a finished run; choose another --out.*--overwrite"):
+        learn(finished)
+    assert content(finished) == before
+
+
+def test_an_unfinished_run_is_refused_and_untouched(interrupted):
+    before = content(interrupted)
+    with pytest.raises(ConfigError, match=r"run holds an unfinished run; go on with --resume.*--overwrite"):
+        learn(interrupted)
+    assert content(interrupted) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"dim": 5}, "dim = 4, not 5"),
+        ({"seed": 1}, "seed = 0, not 1"),
+        ({"transitions": 6_000}, "transitions = 5000, not 6000"),
+        ({"lam": 0.5}, r"lam = None, not 0\.5"),
+        ({"hidden": (8,)}, r"hidden = \[32\], not \[8\]"),
+        ({"observation": "index"}, "observation = 'position', not 'index'"),
+    ],
+)
+def test_resuming_with_other_settings_names_the_field(interrupted, changed, message):
+    before = content(interrupted)
+    with pytest.raises(ConfigError, match=f"was begun with {message}; resume with the same settings"):
+        learn(interrupted, resume=True, **changed)
+    assert content(interrupted) == before
+
+
+def test_resuming_with_another_target_names_it(interrupted):
+    with pytest.raises(ConfigError, match="was begun with name = 'FourRoom', not 'OneRoom'"):
+        lapwing.learn("OneRoom", out=interrupted, resume=True, **SMALL)
+
+
+def test_resuming_a_run_of_another_version_is_refused(interrupted):
+    config = json.loads((interrupted / "config.json").read_text())
+    (interrupted / "config.json").write_text(json.dumps(config | {"version": "0.0.1"}))
+    with pytest.raises(
+        CheckpointError, match=r"begun by lapwing 0\.0\.1; .*use that version, or .*--overwrite"
+    ):
+        learn(interrupted, resume=True)
+
+
+def test_a_run_of_another_format_is_refused_by_every_reader(finished):
+    config = json.loads((finished / "config.json").read_text())
+    (finished / "config.json").write_text(json.dumps(config | {"format": 2, "version": "9.9"}))
+    message = r"config\.json was written by lapwing 9\.9 in format 2; lapwing .* reads format 1"
+    with pytest.raises(CheckpointError, match=message):
+        lapwing.load(finished)
+    with pytest.raises(CheckpointError, match=message):
+        learn(finished, resume=True)
+    with pytest.raises(ConfigError, match="holds a finished run"):
+        learn(finished)
+
+
+def test_a_damaged_configuration_is_named(finished):
+    (finished / "config.json").write_text("{")
+    for attempt in (lambda: lapwing.load(finished), lambda: learn(finished, resume=True)):
+        with pytest.raises(CheckpointError, match=r"config\.json is damaged"):
+            attempt()
+
+
+@pytest.mark.parametrize(
+    "files", [{"thesis.tex": b"all of it"}, {"config.json": b'{"model": "gpt"}'}, {"config.json": b"[]"}]
+)
+@pytest.mark.parametrize("flag", [{}, {"overwrite": True}, {"resume": True}])
+def test_a_folder_of_someone_elses_is_refused_and_untouched(tmp_path, files, flag):
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text)
+    (tmp_path / "metrics.jsonl").write_bytes(b"not lapwing's")
+    with pytest.raises(ConfigError, match=r"is not empty and not a run folder .*choose another --out"):
+        learn(tmp_path, **flag)
+    assert content(tmp_path) == files | {"metrics.jsonl": b"not lapwing's"}
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_overwriting_removes_the_runs_own_files_and_no_others(finished, four_room_run):
+    """The old run had other settings; what is left of it is what was never lapwing's."""
+    mine = {"notes.txt": b"1", "figures/poster.png": b"2", "data/experience.npz": b"3", ".hidden": b"4"}
+    stale = ["checkpoint-000000007.safetensors", "figures/spectrum.png", "figures/distances.svg"]
+    for name, text in (mine | dict.fromkeys(stale, b"old")).items():
+        (finished / name).parent.mkdir(exist_ok=True)
+        (finished / name).write_bytes(text)
+    learn(finished, overwrite=True, steps=5)
+    assert len(RunFolder(finished).metrics()) == 5
+    after = content(finished)
+    assert {name: after[name] for name in mine} == mine
+    assert set(after) - set(mine) == set(content(four_room_run))
+
+
+def test_overwriting_with_settings_that_cannot_be_used_loses_nothing(finished):
+    before = content(finished)
+    for wrong in ({"dim": 500}, {"estimator": "exact", "lam_final": 0.5}, {"encoder": "conv"}):
+        with pytest.raises(ConfigError):
+            learn(finished, overwrite=True, **wrong)
+    assert content(finished) == before
+
+
+def test_settings_that_cannot_be_used_leave_a_new_folder_free(tmp_path):
+    with pytest.raises(ConfigError, match="dim must be between 1 and 152"):
+        learn(tmp_path / "run", dim=500)
+    learn(tmp_path / "run", steps=5)
+    assert RunFolder(tmp_path / "run").finished
+
+
+def test_overwrite_and_resume_exclude_each_other(finished):
+    with pytest.raises(ConfigError, match="exclude each other"):
+        learn(finished, overwrite=True, resume=True)
+
+
+def test_a_run_folder_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="a part of the path is a file"):
+        learn(tmp_path / "file" / "run")
+    with pytest.raises(StorageError, match="a file is in the way"):
+        learn(tmp_path / "file")
+
+
+def test_a_folder_that_is_no_run_cannot_be_loaded(tmp_path):
+    with pytest.raises(ConfigError, match=r"is not a run folder: it has no config\.json"):
+        lapwing.load(tmp_path)
+
+
+def test_an_unfinished_run_cannot_be_loaded(interrupted):
+    with pytest.raises(ConfigError, match=r"holds an unfinished run; go on with .*--resume"):
+        lapwing.load(interrupted)
+
+
+# Two at once, and kill -9
+
+ONE_THREAD = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):
+    out = tmp_path / "run"
+    arguments = ["learn", "FourRoom", "--out", str(out), "--steps", "100000000", "--true-chain", "--dim", "4"]
+    first = subprocess.Popen(
+        [sys.executable, "-m", "lapwing", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        while not (out / "config.json").exists():
+            assert first.poll() is None
+            time.sleep(0.05)
+        for flag in ({}, {"resume": True}, {"overwrite": True}):
+            with pytest.raises(StorageError, match=r"another process is writing to .*choose another --out"):
+                learn(out, **flag)
+        command = [sys.executable, "-m", "lapwing", *arguments, "--overwrite"]
+        second = subprocess.run(command, capture_output=True, text=True)
+        assert second.returncode == 2
+        assert "another process is writing" in second.stderr
+        assert "Traceback" not in second.stderr
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.wait()
+
+
+# Everything is imported once, in a process that has a single thread and so may fork; each line of its
+# input is one command line, run by the real entry point in a child that can be killed. The first child
+# leaves what it compiled for the others to read; a killed one must not leave half of that.
+ZYGOTE = """
+    import json, os, sys
+    import jax
+    import lapwing.cli.main, lapwing.cli.progress, lapwing.cli.report, lapwing.runs.folder, lapwing.runs.learn
+    assert len(os.listdir("/proc/self/task")) == 1
+    lapwing.runs.folder.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+    lapwing.runs.folder.SHARE_OF_CHECKPOINTS = float("inf")
+    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                lapwing.cli.main.main(json.loads(line))
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr, flush=True)
+                os._exit(1)
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e9)
+"""
+
+
+class Zygote:
+    """Starts the command line over and over without importing anything again."""
+
+    def __init__(self, folder: Path):
+        self.log = (folder / "log").open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ZYGOTE), str(folder / "compiled")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=os.environ | ONE_THREAD,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+
+    def start(self, arguments: list[str]) -> int:
+        self.stdin.write(json.dumps(arguments).encode() + b"\n")
+        self.stdin.flush()
+        return int(self.stdout.readline())
+
+    def seconds_until(self, path: Path, arguments: list[str]) -> float:
+        """How long the command takes to write a file."""
+        began = time.monotonic()
+        self.start(arguments)
+        while not path.exists():
+            assert not select.select([self.stdout], [], [], 0.01)[0], Path(self.log.name).read_text()
+        seconds = time.monotonic() - began
+        assert int(self.stdout.readline()) == 0
+        return seconds
+
+    def run(self, arguments: list[str], kill_after: float | None = None) -> bool:
+        """Whether the command came to its end before it was killed."""
+        child = self.start(arguments)
+        if kill_after is not None:
+            ended, _, _ = select.select([self.stdout], [], [], kill_after)
+            if not ended:
+                os.kill(child, signal.SIGKILL)
+        status = int(self.stdout.readline())
+        assert status in (0, signal.SIGKILL), Path(self.log.name).read_text()
+        return status == 0
+
+    def close(self) -> None:
+        self.stdin.close()
+        self.process.wait()
+        self.stdout.close()
+        self.log.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see that it may fork")
+def test_kill_9_at_twenty_instants_and_resume_gives_the_same_bits(tmp_path):
+    command = ["learn", "FourRoom", "--observation", "index", "--transitions", "5000", "--dim", "4"]
+    command += ["--steps", "40000", "--out"]
+    whole = subprocess.run(
+        [sys.executable, "-m", "lapwing", *command, str(tmp_path / "whole")],
+        capture_output=True,
+        text=True,
+        env=os.environ | ONE_THREAD,
+    )
+    assert whole.returncode == 0, whole.stderr
+
+    zygote = Zygote(tmp_path)
+    try:
+        assert zygote.run([*command, str(tmp_path / "first")])
+        lifetime = zygote.seconds_until(
+            tmp_path / "second" / "result.json", [*command, str(tmp_path / "second")]
+        )
+        for name in ("first", "second"):
+            assert_same_run(tmp_path / name, tmp_path / "whole")
+
+        instants, kills, at_a_checkpoint, folder = random.Random(0), 0, 0, 0
+        while kills < 20:
+            out = tmp_path / f"killed-{folder}"
+            if zygote.run([*command, str(out), "--resume"], instants.uniform(0, lifetime)):
+                assert_same_run(out, tmp_path / "whole")
+                folder += 1
+            else:
+                kills += 1
+                at_a_checkpoint += any(out.glob("checkpoint*"))
+        assert zygote.run([*command, str(out), "--resume"])
+        assert_same_run(out, tmp_path / "whole")
+        assert set(content(out)) == set(content(tmp_path / "whole"))
+        assert at_a_checkpoint >= 3
+    finally:
+        zygote.close()

@@ -1,0 +1,815 @@
+"""`lapwing.train`: agents, their files and run folders, what is refused, and runs that go on."""
+
+import contextlib
+import dataclasses
+import inspect
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lapwing
+from lapwing import storage
+from lapwing.runs import folder as runs
+from lapwing.agents.agent import Agent
+from lapwing.settings.agents import AgentSettings
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
+from lapwing.data.experience import Experience
+from lapwing.mazes import parse_maze, read_maze
+from lapwing.runs.folder import RunFolder
+from lapwing.settings.learn import PRESETS, LearnSettings
+from lapwing.runs.shaping import chosen_filter, shaped_task, steps_to_optimum
+from lapwing.shaping.tasks import grid_task
+from lapwing.runs.train import reopen_agent, train_agent
+from lapwing.runs.learn import reopen
+from tests import exact
+from tests.conftest import SMALL
+from tests.agents.test_episodic import Line
+from tests.runs.test_folder import ONE_THREAD, Zygote, content, without_times
+
+QUICK = {"random_steps": 60, "steps": 40, "evaluate_every": 10, "hidden": (8,), "batch": 8}
+L2 = QUICK | {"reward": "l2"}
+SHAPED = QUICK | {"reward": "potential", "goal": "13,1"}
+"""For FourRoom, which has no goal of its own."""
+CARTPOLE = "gym:CartPole-v1"
+RECIPE = LearnSettings.from_keywords(SMALL)
+"""How φ is learned here; the numbers matter to no test."""
+
+
+class Interrupted(BaseException):
+    """What Ctrl-C would raise."""
+
+
+def stop_at(phase: str, step: int):
+    """A progress callback that interrupts a phase."""
+
+    def on_progress(named, done, total, metrics):
+        if named == phase and done >= step:
+            raise Interrupted
+
+    return on_progress
+
+
+def train_shaped(out: Path | None, settings: dict[str, Any] = SHAPED, **how: Any):
+    """An agent in FourRoom with a φ that is learned first."""
+    return train_agent("FourRoom", AgentSettings(**settings), out, recipe=RECIPE, **how)
+
+
+@pytest.fixture(scope="module")
+def plain_run(tmp_path_factory) -> Path:
+    """A finished run without φ; read it, do not change it."""
+    out = tmp_path_factory.mktemp("runs") / "plain"
+    lapwing.train("TwoRoom", out=out, **L2)
+    return out
+
+
+@pytest.fixture(scope="module")
+def plain(plain_run) -> Agent:
+    return lapwing.load_agent(plain_run)
+
+
+@pytest.fixture(scope="module")
+def shaped_run(tmp_path_factory) -> Path:
+    """A finished run that learned its φ; read it, do not change it."""
+    out = tmp_path_factory.mktemp("runs") / "shaped"
+    train_shaped(out)
+    return out
+
+
+@pytest.fixture
+def finished(plain_run, tmp_path) -> Path:
+    return Path(shutil.copytree(plain_run, tmp_path / "run"))
+
+
+@pytest.fixture
+def often(monkeypatch) -> None:
+    """A checkpoint after every evaluation."""
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    """The same bits, and the same numbers but for times and the folder's name."""
+    assert (first / "agent.safetensors").read_bytes() == (second / "agent.safetensors").read_bytes()
+    one, other = RunFolder(first), RunFolder(second)
+    assert without_times(one.result()) == without_times(other.result())
+    assert without_times(one.metrics()) == without_times(other.metrics())
+
+
+# The agent
+
+
+def positions() -> np.ndarray:
+    """Of TwoRoom, from -1 to 1."""
+    return 2 * np.array(exact.cells("TwoRoom"), np.float32) / 16 - 1
+
+
+class TestAgent:
+    def test_its_values_are_those_of_the_network_in_the_checkpoint(self, plain, tmp_path, often):
+        with pytest.raises(Interrupted):
+            lapwing.train("TwoRoom", out=tmp_path / "run", on_progress=stop_at("training", 40), **L2)
+        tensors, manifest = storage.read_tensors(tmp_path / "run" / "checkpoint-000000040.safetensors")
+        assert manifest["step"] == 40
+        layer = "state.state.learner.q.layers[{}].{}".format
+        hidden = positions() @ tensors[layer(0, "weight")].T + tensors[layer(0, "bias")]
+        values = np.maximum(hidden, 0) @ tensors[layer(1, "weight")].T + tensors[layer(1, "bias")]
+        assert values.shape == (len(positions()), 4)
+        np.testing.assert_allclose(plain.values(positions()), values, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(plain.act(positions()), plain.values(positions()).argmax(axis=1))
+
+    def test_one_observation_or_many(self, plain):
+        many = positions()[:5]
+        for row, one in enumerate(many):
+            np.testing.assert_allclose(plain.values(one), plain.values(many)[row], rtol=1e-5)
+            assert isinstance(plain.act(one), int)
+            assert plain.act(one) == plain.act(many)[row]
+        assert plain.act(np.zeros((0, 2))).shape == (0,)
+
+    def test_what_it_is(self, plain):
+        assert repr(plain) == "Agent(TwoRoom: 4 actions, mlp network)"
+        assert plain.config["target"] == "TwoRoom"
+        assert plain.config["settings"]["steps"] == 40
+        assert plain.spec.hidden == (8,)
+
+    @pytest.mark.parametrize("wrong", [np.zeros(3), np.zeros((4, 3)), np.zeros(()), np.zeros((1, 1, 2))])
+    def test_observations_of_another_shape_are_refused(self, plain, wrong):
+        with pytest.raises(ConfigError, match=r"observations have shape .*; this agent takes \(2,\)"):
+            plain.values(wrong)
+
+    def test_indices(self):
+        agent = lapwing.train("TwoRoom", **(L2 | {"observation": "index", "stay": True}))
+        table = np.asarray(agent.q.weight)
+        assert table.shape == (len(positions()), 5)
+        np.testing.assert_array_equal(agent.values(np.arange(len(table))), table)
+        assert agent.act(7) == table[7].argmax()
+        for wrong in (len(table), -1):
+            with pytest.raises(ConfigError, match=rf"index {wrong} is outside 0 … {len(table) - 1}"):
+                agent.act(wrong)
+        with pytest.raises(ConfigError, match="observations must be integer indices"):
+            agent.act(1.5)
+
+
+class TestFile:
+    def test_round_trip(self, plain, tmp_path):
+        plain.save(tmp_path / "mine.safetensors")
+        again = lapwing.load_agent(str(tmp_path / "mine.safetensors"))
+        np.testing.assert_array_equal(again.values(positions()), plain.values(positions()))
+        assert again.spec == plain.spec
+        assert again.config == plain.config
+        again.save(tmp_path / "again.safetensors")
+        assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "mine.safetensors").read_bytes()
+
+    def test_a_run_folder_or_the_file_in_it(self, plain_run):
+        folder, file = (lapwing.load_agent(path) for path in (plain_run, plain_run / "agent.safetensors"))
+        np.testing.assert_array_equal(folder.values(positions()), file.values(positions()))
+
+    @pytest.mark.parametrize("place", [0, 9, 200, 0.5, -1])
+    def test_one_flipped_bit_is_noticed(self, finished, place):
+        path = finished / "agent.safetensors"
+        damaged = bytearray(path.read_bytes())
+        damaged[int(place * len(damaged)) if isinstance(place, float) else place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"agent\.safetensors is damaged"):
+            lapwing.load_agent(path)
+
+    def test_a_file_that_does_not_fit_its_description_is_refused(self, finished):
+        path = finished / "agent.safetensors"
+        tensors, manifest = storage.read_tensors(path)
+        for wrong in (
+            ({}, manifest),
+            (tensors, manifest | {"encoder": manifest["encoder"] | {"dim": 5}}),
+            (tensors, {name: value for name, value in manifest.items() if name != "encoder"}),
+        ):
+            storage.write_tensors(path, *wrong)
+            with pytest.raises(CheckpointError, match=r"agent\.safetensors does not fit its own description"):
+                lapwing.load_agent(path)
+
+    def test_another_format_is_refused(self, finished):
+        path = finished / "agent.safetensors"
+        tensors, manifest = storage.read_tensors(path)
+        storage.write_tensors(path, tensors, manifest | {"format": 0})
+        with pytest.raises(CheckpointError, match=r"agent\.safetensors was written by .* in format 0"):
+            lapwing.load_agent(path)
+
+    def test_what_is_not_there(self, tmp_path):
+        with pytest.raises(ConfigError, match="holds no trained agent; lapwing train makes one"):
+            lapwing.load_agent(tmp_path)
+        with pytest.raises(StorageError, match=r"none\.safetensors: no such file"):
+            lapwing.load_agent(tmp_path / "none.safetensors")
+
+    def test_a_representation_is_no_agent(self, four_room_run):
+        path = four_room_run / "representation.safetensors"
+        with pytest.raises(
+            CheckpointError, match=r"representation\.safetensors holds a representation, not an agent"
+        ):
+            lapwing.load_agent(path)
+        with pytest.raises(ConfigError, match="four_room holds no trained agent"):
+            lapwing.load_agent(four_room_run)
+
+    def test_a_run_of_learn_is_not_reopened_as_an_agents(self, four_room_run):
+        with pytest.raises(ConfigError, match="four_room holds"):
+            reopen_agent(four_room_run)
+
+    def test_an_agent_is_no_representation(self, plain_run):
+        path = plain_run / "agent.safetensors"
+        with pytest.raises(CheckpointError, match=r"agent\.safetensors holds an agent, not a representation"):
+            lapwing.load(path)
+        with pytest.raises(ConfigError, match="plain holds an agent"):
+            reopen(plain_run)
+
+    def test_a_run_without_a_representation_is_not_called_unfinished(self, plain_run):
+        with pytest.raises(ConfigError, match=r"plain holds (?!an unfinished)"):
+            lapwing.load(plain_run)
+
+    def test_the_representation_of_a_shaped_agent_can_be_loaded(self, shaped_run, four_room):
+        """With the settings of `four_room` it is the same one."""
+        assert lapwing.load(shaped_run).sha256() == four_room.sha256()
+        assert lapwing.load(shaped_run / "representation").sha256() == four_room.sha256()
+
+
+# The run folder
+
+
+class TestFolder:
+    def test_without_a_representation(self, plain_run):
+        assert set(content(plain_run)) == {"config.json", "metrics.jsonl", "agent.safetensors", "result.json"}
+
+    def test_with_one_that_was_learned(self, shaped_run, four_room_run):
+        inner = {f"representation/{name}" for name in content(four_room_run)}
+        own = {
+            "config.json",
+            "metrics.jsonl",
+            "agent.safetensors",
+            "result.json",
+            "representation.safetensors",
+        }
+        assert set(content(shaped_run)) == own | inner
+
+    def test_with_one_that_was_given(self, four_room, tmp_path):
+        lapwing.train("FourRoom", representation=four_room, out=tmp_path / "run", **SHAPED)
+        own = {
+            "config.json",
+            "metrics.jsonl",
+            "agent.safetensors",
+            "result.json",
+            "representation.safetensors",
+        }
+        assert set(content(tmp_path / "run")) == own
+        assert RunFolder(tmp_path / "run").config()["phi"] == {"sha256": four_room.sha256()}
+
+    def test_the_configuration(self, plain_run, shaped_run):
+        config = RunFolder(plain_run).config()
+        assert (config["kind"], config["phi"], config["version"]) == ("agent", None, lapwing.__version__)
+        assert config["target"] == {"kind": "maze", "name": "TwoRoom", "text": exact.text_of("TwoRoom")}
+        assert AgentSettings.from_json(config["settings"]) == AgentSettings(**L2)
+        assert LearnSettings.from_json(RunFolder(shaped_run).config()["phi"]) == RECIPE
+
+    def test_the_result(self, plain_run):
+        result = RunFolder(plain_run).result()
+        assert (result["target"], result["reward"], result["goal"]) == ("TwoRoom", "l2", [9, 15])
+        assert result["evaluated_at"] == [10, 20, 30, 40]
+        assert result["return"] == result["returns"][-1]
+        assert result["returns"] == [row["return"] for row in RunFolder(plain_run).metrics()]
+        assert result["optimal_return"] == pytest.approx(-11.358, abs=5e-4)
+        assert all(-50 <= each <= result["optimal_return"] for each in result["returns"])
+        assert result["steps_to_optimum"] is None
+        assert result["audit"]["name"] == "l2"
+        assert result["run"] == str(plain_run)
+        assert result["version"] == lapwing.__version__
+        assert AgentSettings.from_json(result["settings"]) == AgentSettings(**L2)
+        assert result["train_seconds"] > 0
+        assert result["compile_seconds"] > 0
+
+    def test_a_folder_changes_nothing_of_the_agent(self, plain, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        agent = lapwing.train("TwoRoom", **L2)
+        np.testing.assert_array_equal(agent.values(positions()), plain.values(positions()))
+        assert agent.config == plain.config
+        assert list(tmp_path.iterdir()) == []
+
+    def test_mazes_in_a_file(self, plain, tmp_path):
+        (tmp_path / "mine.txt").write_text(exact.text_of("TwoRoom"))
+        agent = lapwing.train(tmp_path / "mine.txt", **L2)
+        np.testing.assert_array_equal(agent.values(positions()), plain.values(positions()))
+        assert agent.config["target"] == "mine"
+
+    def test_progress_is_told(self):
+        calls = []
+        train_shaped(None, on_progress=lambda *call: calls.append(call))
+        phases = list(dict.fromkeys(phase for phase, *_ in calls))
+        assert phases[-2:] == ["learning", "training"]
+        told = [(done, total) for phase, done, total, _ in calls if phase == "training"]
+        assert told == [(step, 40) for step in (10, 20, 30, 40)]
+        assert all("return" in metrics for phase, *_, metrics in calls if phase == "training")
+
+
+@pytest.mark.parametrize("name", ["plain_run", "shaped_run"])
+def test_a_reopened_run_is_the_same(name, request):
+    out = request.getfixturevalue(name)
+    outcome = reopen_agent(out)
+    assert outcome.result == json.loads((out / "result.json").read_text())
+    agent = lapwing.load_agent(out)
+    seen = np.random.default_rng(0).uniform(-1, 1, (20, 2))
+    np.testing.assert_array_equal(outcome.agent.values(seen), agent.values(seen))
+    assert outcome.shaped is not None
+    assert list(outcome.shaped.task.goal_cell) == outcome.result["goal"]
+    assert outcome.shaped.audit.as_json() == outcome.result["audit"]
+
+
+def test_an_unfinished_run_is_not_reopened(finished):
+    (finished / "result.json").unlink()
+    with pytest.raises(ConfigError, match="holds an unfinished run; go on with lapwing train"):
+        reopen_agent(finished)
+
+
+# Shaped rewards
+
+
+class TestShaped:
+    @pytest.mark.parametrize(("filter", "scale"), [(None, None), ("heat", None), ("soft", 2.5)])
+    def test_rewards_are_those_of_the_formula(self, four_room, filter, scale):
+        """sparse + γΦ(s') - Φ(s); by default the distance of `commute`, with a mean change of 1 a move."""
+        settings = AgentSettings(reward="potential", gamma=0.9, filter=filter, scale=scale)
+        world = GridWorld(read_maze("FourRoom"))
+        shaped = shaped_task(grid_task(world, (13, 1)), settings, four_room)
+        table = np.array(exact.moves(exact.text_of("FourRoom")))
+        cells = exact.cells("FourRoom")
+        seen, goal = 2 * np.array(cells, np.float32) / 14 - 1, cells.index((13, 1))
+        distance = four_room.distance(seen, seen[goal], filter or "commute").astype(float)
+        moved = table != np.arange(len(table))[:, None]
+        step = np.abs(distance[table] - distance[:, None])[moved].mean()
+        distance *= scale or 1 / step
+        expected = (table == goal) - 1.0 - 0.9 * distance[table] + distance[:, None]
+        np.testing.assert_allclose(shaped.rewards, expected, rtol=1e-3, atol=1e-3)
+
+    def test_the_reward_is_learned_from(self, four_room):
+        """Other filters, scales and forms give other agents."""
+        seen = np.zeros((1, 2))
+        found = [
+            lapwing.train("FourRoom", representation=four_room, **(SHAPED | changed)).values(seen).tobytes()
+            for changed in ({}, {"filter": "unit"}, {"scale": 3.0}, {"reward": "mix"})
+        ]
+        assert len(set(found)) == 4
+
+    def test_a_representation_or_its_path(self, four_room, four_room_run, shaped_run, tmp_path):
+        """Or one that is learned to the same bits."""
+        four_room.save(tmp_path / "phi.safetensors")
+        expected = (shaped_run / "agent.safetensors").read_bytes()
+        forms = (four_room, four_room_run, str(tmp_path / "phi.safetensors"), shaped_run)
+        for number, representation in enumerate(forms):
+            out = tmp_path / str(number)
+            lapwing.train("FourRoom", representation=representation, out=out, **SHAPED)
+            assert (out / "agent.safetensors").read_bytes() == expected
+        configs = [RunFolder(tmp_path / str(number)).config() for number in range(4)]
+        assert all(config == configs[0] for config in configs)
+
+    @pytest.mark.parametrize("preset", ["default", "paper"])
+    def test_how_a_representation_is_learned_where_none_is_given(self, tmp_path, preset):
+        """It sees what the agent sees, from as much data as the paper's."""
+
+        def stop(*call):
+            raise Interrupted
+
+        chosen = {"observation": "index", "stay": True, "episode_length": 30, "seed": 5}
+        with pytest.raises(Interrupted):
+            lapwing.train(
+                "TwoRoom", preset=preset, out=tmp_path / "run", on_progress=stop, **(QUICK | chosen)
+            )
+        config = RunFolder(tmp_path / "run").config()
+        assert config["settings"]["reward"] == "potential"
+        phi = LearnSettings.from_json(config["phi"])
+        recipe = PRESETS["default" if preset == "default" else "paper-shaping"]
+        assert phi == dataclasses.replace(recipe, transitions=30_000, **chosen)
+        other = {"default": "paper", "paper": "default"}[preset]
+        with pytest.raises(ConfigError, match=r"was begun with \w+ = .*; resume with the same settings"):
+            lapwing.train("TwoRoom", preset=other, out=tmp_path / "run", resume=True, **(QUICK | chosen))
+
+    def test_the_filter(self, four_room):
+        assert chosen_filter(None, four_room) == "commute"
+        for filter in ("soft", "unit", "commute", "heat"):
+            assert chosen_filter(filter, four_room) == filter
+        settings = four_room.config["settings"]
+        as_learned = dataclasses.replace(four_room, config={"settings": settings | {"rotate": False}})
+        assert chosen_filter(None, as_learned) == "soft"
+        assert chosen_filter("heat", as_learned) == "heat"
+        single = dataclasses.replace(four_room, eigenvalues=four_room.eigenvalues[:1])
+        assert chosen_filter(None, single) == "soft"
+
+
+class TestStepsToOptimum:
+    @pytest.mark.parametrize(
+        ("returns", "expected"),
+        [
+            ([-30.0, -20.0, -12.0], 30),
+            ([-30.0, -11.9, -30.0], 20),
+            ([-12.0, -10.0, -10.0], 10),
+            ([-12.1, -12.001, -50.0], None),
+        ],
+    )
+    def test_by_hand(self, returns, expected):
+        """Within 2 of the optimum, for the first time; what comes later does not matter."""
+        assert steps_to_optimum(np.array([10, 20, 30]), np.array(returns), -10.0) == expected
+
+    @given(st.lists(st.integers(-50, 0), min_size=1, max_size=12), st.integers(-20, 0))
+    def test_is_the_first_that_is_good(self, returns, optimum):
+        at = np.arange(1, len(returns) + 1) * 5
+        good = [step for step, value in zip(at, returns, strict=True) if value >= optimum - 2]
+        found = steps_to_optimum(at, np.array(returns, float), float(optimum))
+        assert found == (good[0] if good else None)
+        json.dumps(found)
+
+
+# Environments
+
+
+class TestEnvironments:
+    def test_a_run(self, tmp_path):
+        out = tmp_path / "run"
+        agent = lapwing.train(CARTPOLE, out=out, **QUICK)
+        assert set(content(out)) == {"config.json", "metrics.jsonl", "agent.safetensors", "result.json"}
+        assert agent.act(np.zeros(4)) in (0, 1)
+        assert repr(agent) == "Agent(CartPole-v1: 2 actions, mlp network)"
+        outcome = reopen_agent(out)
+        assert outcome.shaped is None
+        assert outcome.result["target"] == "CartPole-v1"
+        assert outcome.result["reward"] is None
+        assert outcome.result["evaluated_at"] == [10, 20, 30, 40]
+        assert outcome.result["returns"] == [row["return"] for row in RunFolder(out).metrics()]
+        np.testing.assert_array_equal(outcome.agent.values(np.ones(4)), agent.values(np.ones(4)))
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"reward": "sparse"},
+            {"filter": "heat"},
+            {"scale": 2.0},
+            {"goal": "1,1"},
+            {"observation": "index"},
+            {"stay": True},
+            {"episode_length": 7},
+        ],
+        ids=str,
+    )
+    def test_what_is_for_mazes_is_refused(self, tmp_path, changed):
+        ((name, value),) = changed.items()
+        with pytest.raises(ConfigError, match=f"{name}={value!r} goes with mazes.*leave it out"):
+            lapwing.train(CARTPOLE, out=tmp_path / "run", **(QUICK | changed))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_representation_is_refused(self, tmp_path, four_room):
+        with pytest.raises(ConfigError, match=r"representation goes with mazes; .* takes a GoalReward"):
+            lapwing.train(CARTPOLE, representation=four_room, out=tmp_path / "run", **QUICK)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("target", "message"),
+        [
+            ("gym:CartPool-v1", "unknown Gymnasium environment 'CartPool-v1'; did you mean CartPole-v1"),
+            ("gym:Pendulum-v1", "DQN needs a Discrete action space"),
+        ],
+    )
+    def test_an_environment_that_cannot_be_used_is_refused_before_anything_is_written(
+        self, finished, tmp_path, target, message
+    ):
+        before = content(tmp_path)
+        with pytest.raises(ConfigError, match=message):
+            lapwing.train(target, out=tmp_path / "new", **QUICK)
+        assert not (tmp_path / "new").exists()
+        with pytest.raises(ConfigError, match=message):
+            lapwing.train(target, out=finished, overwrite=True, **QUICK)
+        assert content(tmp_path) == before
+
+    @pytest.mark.parametrize("offset", ["first_action", "first_place"])
+    def test_an_agent_acts_where_spaces_do_not_begin_at_zero(self, offset):
+        gymnasium.register("Offset-v0", partial(Line, **{offset: 3}), max_episode_steps=5)
+        try:
+            agent = lapwing.train("gym:Offset-v0", **(QUICK | {"evaluate_every": 40}))
+            env = gymnasium.make("Offset-v0")
+        finally:
+            gymnasium.registry.pop("Offset-v0")
+        observation, _ = env.reset(seed=0)
+        action = agent.act(observation)
+        assert env.action_space.contains(action)
+        env.step(action)
+
+
+# What is refused
+
+SEALED = "######\n#..#.#\n#.G###\n######\n"
+
+
+@pytest.fixture
+def unchecked_types(monkeypatch) -> None:
+    """Take away the type checks that only the tests have: settings answer for themselves."""
+    monkeypatch.setattr(AgentSettings, "__init__", inspect.unwrap(AgentSettings.__init__))
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({"step": 10}, "unknown setting 'step'; did you mean steps"),
+            ({"reward": "potental"}, "reward must be one of .*; did you mean potential"),
+            ({"filter": "comute"}, "filter must be one of .*; did you mean commute"),
+            ({"observation": "pixel"}, "observation must be one of index, position, image"),
+            ({"goal": "8,1"}, r"goal \(8,1\) is a wall of TwoRoom; choose a floor cell"),
+            ({"goal": "0,0"}, r"goal \(0,0\) is a wall of TwoRoom"),
+            ({"goal": "99,1"}, r"goal \(99,1\) lies outside TwoRoom of 17 x 17 cells"),
+            ({"goal": "-1,3"}, r"goal \(-1,3\) lies outside TwoRoom"),
+            ({"goal": "here"}, "goal must be ROW,COLUMN such as 10,3, not 'here'"),
+            ({"steps": 0}, "steps must be a whole number at least 1"),
+            ({"gamma": 1.0}, "gamma must be a number above 0 and below 1, not 1.0"),
+            ({"epsilon": 1.5}, "epsilon must be a number at least 0 and at most 1, not 1.5"),
+            ({"scale": -1.0}, "scale must be a number above 0, not -1.0"),
+        ],
+        ids=str,
+    )
+    def test_settings(self, unchecked_types, tmp_path, changed, message):
+        with pytest.raises(ConfigError, match=message):
+            lapwing.train("TwoRoom", out=tmp_path / "run", **(L2 | changed))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_preset(self, tmp_path):
+        with pytest.raises(ConfigError, match="unknown preset 'papr'; did you mean paper"):
+            inspect.unwrap(lapwing.train)("TwoRoom", preset="papr", out=tmp_path / "run")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_goal_as_a_pair_is_understood_or_refused(self, unchecked_types):
+        """`lapwing.compare_rewards` takes one."""
+        with contextlib.suppress(ConfigError):
+            lapwing.train("TwoRoom", **(L2 | {"goal": (9, 14)}))
+
+    def test_a_goal_that_cannot_be_reached(self, tmp_path):
+        with pytest.warns(LapwingWarning, match="cannot be reached"):
+            maze = parse_maze(SEALED, name="sealed")
+        with pytest.raises(ConfigError, match=r"goal \(1,4\) cannot be reached from the rest of sealed"):
+            lapwing.train(maze, out=tmp_path / "run", **(L2 | {"goal": "1,4"}))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_maze_without_a_goal(self, tmp_path):
+        with pytest.raises(ConfigError, match="FourRoom has no cell marked G; name one with --goal"):
+            lapwing.train("FourRoom", out=tmp_path / "run", **L2)
+        with pytest.raises(ConfigError, match="FourRoom has no cell marked G"):
+            lapwing.train("FourRoom", out=tmp_path / "run", **QUICK)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("target", "changed", "message"),
+        [
+            ("TwoRoom", {"reward": "mix"}, "learned on FourRoom, not on this maze TwoRoom; learn one with"),
+            ("FourRoom", SHAPED | {"observation": "index"}, "sees position, not index; give --observation"),
+            ("FourRoom", SHAPED | {"reward": "l2"}, "reward 'l2' uses no representation; leave"),
+            ("FourRoom", SHAPED | {"reward": "sparse"}, "reward 'sparse' uses no representation"),
+            ("FourRoom", {}, "FourRoom has no cell marked G"),
+            ("FourRoom", SHAPED | {"goal": "0,0"}, "is a wall of FourRoom"),
+        ],
+    )
+    def test_representations(self, tmp_path, four_room, target, changed, message):
+        with pytest.raises(ConfigError, match=message):
+            lapwing.train(target, representation=four_room, out=tmp_path / "run", **(QUICK | changed))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_files_that_hold_no_representation(self, tmp_path, plain_run):
+        wrong = (plain_run / "agent.safetensors", tmp_path / "none.safetensors")
+        for path, error in zip(wrong, (CheckpointError, StorageError), strict=True):
+            with pytest.raises(error, match=path.name):
+                lapwing.train("FourRoom", representation=path, out=tmp_path / "run", **SHAPED)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_filter_that_a_representation_does_not_have(self, tmp_path, four_room):
+        settings = four_room.config["settings"] | {"rotate": False}
+        phi = dataclasses.replace(four_room, config=four_room.config | {"settings": settings})
+        with pytest.raises(ConfigError, match="filter 'commute' needs single eigenfunctions"):
+            lapwing.train(
+                "FourRoom", representation=phi, out=tmp_path / "run", **(SHAPED | {"filter": "commute"})
+            )
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_filter_that_the_papers_recipe_does_not_have(self, tmp_path):
+        with pytest.raises(ConfigError, match="filter 'heat' needs single eigenfunctions"):
+            lapwing.train("TwoRoom", preset="paper", out=tmp_path / "run", **(QUICK | {"filter": "heat"}))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_data(self, tmp_path):
+        Experience(np.zeros((5, 2), np.float32), [5]).save(tmp_path / "walk.npz")
+        before = content(tmp_path)
+        with pytest.raises(
+            ConfigError, match=r"an agent acts in OneRoom, .* or gym:ENV_ID, and this is data"
+        ):
+            lapwing.train(tmp_path / "walk.npz", out=tmp_path / "run", **L2)
+        assert content(tmp_path) == before
+
+    def test_an_unknown_target(self, tmp_path):
+        with pytest.raises(ConfigError, match=r"unknown target 'TwoRom'.*did you mean TwoRoom"):
+            lapwing.train("TwoRom", out=tmp_path / "run", **L2)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("flag", ["overwrite", "resume"])
+    def test_overwrite_and_resume_need_a_folder(self, flag):
+        with pytest.raises(ConfigError, match="overwrite and resume go with out; name a run folder"):
+            lapwing.train("TwoRoom", **{flag: True}, **L2)
+
+    def test_a_finished_run(self, finished):
+        before = content(finished)
+        with pytest.raises(ConfigError, match="holds a finished run; choose another --out"):
+            lapwing.train("TwoRoom", out=finished, **L2)
+        assert content(finished) == before
+
+    @pytest.mark.parametrize(
+        ("target", "changed", "message"),
+        [
+            ("TwoRoom", {"steps": 50}, "steps = 40, not 50"),
+            ("TwoRoom", {"reward": "sparse"}, "reward = 'l2', not 'sparse'"),
+            ("TwoRoom", {"hidden": (9,)}, r"hidden = \[8\], not \[9\]"),
+            ("TwoRoom", {"goal": "1,1"}, "goal = None, not '1,1'"),
+            ("OneRoom", {}, "name = 'TwoRoom', not 'OneRoom'"),
+        ],
+    )
+    def test_other_settings_for_a_run_that_goes_on(self, finished, target, changed, message):
+        (finished / "result.json").unlink()
+        before = content(finished)
+        with pytest.raises(ConfigError, match=f"was begun with {message}; resume with the same settings"):
+            lapwing.train(target, out=finished, resume=True, **(L2 | changed))
+        assert content(finished) == before
+
+    def test_another_representation_for_a_run_that_goes_on(self, shaped_run, four_room, tmp_path):
+        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
+        (out / "result.json").unlink()
+        with pytest.raises(ConfigError, match=r"was begun with .*; resume with the same settings"):
+            lapwing.train("FourRoom", representation=four_room, out=out, resume=True, **SHAPED)
+
+    def test_a_run_of_another_kind(self, finished, four_room_run, tmp_path):
+        learned = Path(shutil.copytree(four_room_run, tmp_path / "learned"))
+        before = content(tmp_path)
+        with pytest.raises(ConfigError, match="was begun with"):
+            lapwing.train("FourRoom", out=learned, resume=True, **SHAPED)
+        with pytest.raises(ConfigError, match="was begun with"):
+            lapwing.learn("TwoRoom", out=finished, resume=True, **SMALL)
+        assert content(tmp_path) == before
+
+    def test_what_is_refused_loses_nothing_of_a_run_to_be_replaced(self, finished, four_room):
+        before = content(finished)
+        for wrong in (
+            {"goal": "0,0"},
+            {"reward": "mix", "representation": four_room},
+            {"representation": four_room},
+        ):
+            with pytest.raises(ConfigError):
+                lapwing.train("TwoRoom", out=finished, overwrite=True, **(L2 | wrong))
+        assert content(finished) == before
+
+
+# Replacing, and going on
+
+
+class TestOverwriting:
+    def test_removes_the_runs_own_files_and_no_others(self, shaped_run, plain_run, tmp_path):
+        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
+        mine = {"notes.txt": b"1", "figures/poster.png": b"2"}
+        stale = ("figures/policy.gif", "figures/returns.png", "figures/reward.svg", "figures/policy.png")
+        for name, text in (mine | dict.fromkeys(stale, b"old")).items():
+            (out / name).parent.mkdir(exist_ok=True)
+            (out / name).write_bytes(text)
+        lapwing.train("TwoRoom", out=out, overwrite=True, **L2)
+        assert_same_run(out, plain_run)
+        assert set(content(out)) == set(content(plain_run)) | set(mine)
+        assert not (out / "representation").exists()
+
+    def test_a_representation_is_learned_anew(self, shaped_run, tmp_path):
+        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
+        train_shaped(out, SHAPED | {"seed": 1}, overwrite=True)
+        assert RunFolder(out / "representation").config()["settings"]["seed"] == 1
+        assert lapwing.load(out).sha256() != lapwing.load(shaped_run).sha256()
+
+    def test_a_run_of_learn_can_be_replaced_by_an_agent(self, four_room_run, plain_run, tmp_path):
+        out = Path(shutil.copytree(four_room_run, tmp_path / "run"))
+        lapwing.train("TwoRoom", out=out, overwrite=True, **L2)
+        assert_same_run(out, plain_run)
+        assert set(content(out)) == set(content(plain_run))
+
+
+class TestGoingOn:
+    def test_in_training(self, often, plain_run, tmp_path):
+        out, seen = tmp_path / "run", []
+        with pytest.raises(Interrupted):
+            lapwing.train("TwoRoom", out=out, on_progress=stop_at("training", 20), **L2)
+        assert not RunFolder(out).finished
+        with pytest.raises(ConfigError, match="holds an unfinished run; go on with --resume"):
+            lapwing.train("TwoRoom", out=out, **L2)
+        lapwing.train(
+            "TwoRoom",
+            out=out,
+            resume=True,
+            on_progress=lambda phase, done, *rest: seen.append((phase, done)),
+            **L2,
+        )
+        assert seen == [("training", 30), ("training", 40)]
+        assert_same_run(out, plain_run)
+        assert set(content(out)) == set(content(plain_run))
+
+    def test_while_the_representation_is_learned(self, often, shaped_run, tmp_path):
+        out, seen = tmp_path / "run", []
+        with pytest.raises(Interrupted):
+            train_shaped(out, on_progress=stop_at("learning", 31))
+        assert not (out / "representation" / "result.json").exists()
+        train_shaped(out, resume=True, on_progress=lambda phase, done, *rest: seen.append((phase, done)))
+        assert min(done for phase, done in seen if phase == "learning") == 32
+        assert_same_run(out, shaped_run)
+        assert set(content(out)) == set(content(shaped_run))
+
+    def test_between_the_two(self, often, shaped_run, tmp_path):
+        out, phases = tmp_path / "run", set()
+        with pytest.raises(Interrupted):
+            train_shaped(out, on_progress=stop_at("training", 10))
+        train_shaped(out, resume=True, on_progress=lambda phase, *rest: phases.add(phase))
+        assert "learning" not in phases
+        assert_same_run(out, shaped_run)
+
+    def test_in_an_environment(self, often, tmp_path):
+        lapwing.train(CARTPOLE, out=tmp_path / "whole", **QUICK)
+        out = tmp_path / "run"
+        with pytest.raises(Interrupted):
+            lapwing.train(CARTPOLE, out=out, on_progress=stop_at("training", 30), **QUICK)
+        assert any(out.glob("checkpoint*"))
+        lapwing.train(CARTPOLE, out=out, resume=True, **QUICK)
+        assert_same_run(out, tmp_path / "whole")
+
+    def test_where_nothing_was_begun(self, plain_run, tmp_path):
+        with pytest.warns(LapwingWarning, match="holds no run to go on with"):
+            lapwing.train("TwoRoom", out=tmp_path / "run", resume=True, **L2)
+        assert_same_run(tmp_path / "run", plain_run)
+
+    def test_a_finished_run_is_only_read(self, finished):
+        before, phases = content(finished), []
+        agent = lapwing.train(
+            "TwoRoom", out=finished, resume=True, on_progress=lambda *call: phases.append(call), **L2
+        )
+        np.testing.assert_array_equal(
+            agent.values(positions()), lapwing.load_agent(finished).values(positions())
+        )
+        assert phases == []
+        assert content(finished) == before
+
+
+def kill_when(zygote: Zygote, arguments: list[str], due) -> None:
+    """Start the command, and kill it with -9 as soon as something is there."""
+    child = zygote.start(arguments)
+    while not due():
+        assert not select.select([zygote.stdout], [], [], 0.002)[0], Path(zygote.log.name).read_text()
+    os.kill(child, signal.SIGKILL)
+    assert int(zygote.stdout.readline()) == signal.SIGKILL
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see that it may fork")
+def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
+    command = ["train", "TwoRoom", "--observation", "index", "--random-steps", "1000", "--batch", "16"]
+    command += ["--steps", "60000", "--evaluate-every", "100", "--out"]
+    out, whole = tmp_path / "killed", tmp_path / "whole"
+    straight = subprocess.run(
+        [sys.executable, "-m", "lapwing", *command, str(whole)],
+        capture_output=True,
+        text=True,
+        env=os.environ | ONE_THREAD,
+    )
+    assert straight.returncode == 0, straight.stderr
+
+    def evaluations() -> int:
+        metrics = out / "metrics.jsonl"
+        return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+
+    moments = [
+        (out / "config.json").exists,
+        (out / "representation" / "config.json").exists,
+        lambda: any((out / "representation").glob("checkpoint*")),
+        (out / "representation.safetensors").exists,
+        lambda: any(out.glob("checkpoint*")),
+        lambda: evaluations() > 200,
+        lambda: evaluations() > 400,
+    ]
+    zygote = Zygote(tmp_path)
+    try:
+        for due in moments:
+            kill_when(zygote, [*command, str(out), "--resume"], due)
+            assert not RunFolder(out).finished
+        assert zygote.run([*command, str(out), "--resume"])
+    finally:
+        zygote.close()
+    assert_same_run(out, whole)
+    assert (out / "representation.safetensors").read_bytes() == (
+        whole / "representation.safetensors"
+    ).read_bytes()
+    assert set(content(out)) == set(content(whole))

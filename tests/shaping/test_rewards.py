@@ -1,0 +1,485 @@
+"""Rewards for reaching a goal, against their formulas, brute-force planning and a learned representation."""
+
+from itertools import pairwise
+from typing import get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lapwing.errors import ConfigError
+from lapwing.settings.learn import RewardForm
+from lapwing.shaping.rewards import (
+    FORMS,
+    SHAPED_BY_PHI,
+    Goal,
+    GoalReward,
+    Step,
+    ToGoal,
+    check_form,
+    one_step_scale,
+)
+from tests import exact
+
+GAMMA = 0.9
+# Three steps: on the way, onto the goal, and on the way where the episode terminates.
+HERE = ToGoal(raw=[3.0, 1.0, 3.0], reached=[False, False, False], latent=[4.0, 2.0, 4.0])
+THERE = ToGoal(raw=[0.5, 0.25, 0.5], reached=[False, True, False], latent=[2.0, 0.5, 2.0])
+TERMINATED = [False, False, True]
+BY_HAND = {
+    "sparse": [-1.0, 0.0, -1.0],
+    "l2": [-0.5, -0.25, -0.5],
+    "rawmix": [-0.75, -0.125, -0.75],
+    "laplacian": [-2.0, -0.5, -2.0],
+    "mix": [-1.5, -0.25, -1.5],
+    "potential": [-1 - 0.9 * 2 + 4, 0 - 0.9 * 0.5 + 2, -1 + 4],
+}
+
+
+def steps_of(kind) -> Step:
+    """The three steps as arrays that `kind` makes."""
+    return Step(ToGoal(*map(kind, HERE)), ToGoal(*map(kind, THERE)), kind(TERMINATED), GAMMA)
+
+
+class TestForms:
+    def test_every_form_is_tested_here(self):
+        assert set(BY_HAND) == set(FORMS) == set(get_args(RewardForm))
+        assert set(SHAPED_BY_PHI) == {"laplacian", "mix", "potential"}
+
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_numbers(self, form):
+        for row, expected in enumerate(BY_HAND[form]):
+            here = ToGoal(*(values[row] for values in HERE))
+            there = ToGoal(*(values[row] for values in THERE))
+            reward = FORMS[form](Step(here, there, TERMINATED[row], GAMMA))
+            assert isinstance(reward, float)
+            assert reward == pytest.approx(expected)
+
+    @pytest.mark.parametrize("kind", [np.array, jnp.array])
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_batches(self, form, kind):
+        rewards = FORMS[form](steps_of(kind))
+        assert isinstance(rewards, jax.Array if kind is jnp.array else np.ndarray)
+        np.testing.assert_allclose(rewards, BY_HAND[form], rtol=1e-6)
+
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_compiled(self, form):
+        np.testing.assert_allclose(jax.jit(FORMS[form])(steps_of(jnp.array)), BY_HAND[form], rtol=1e-6)
+
+    @pytest.mark.parametrize("form", ["sparse", "l2", "rawmix", "laplacian", "mix"])
+    def test_only_potential_looks_at_where_a_step_began_and_whether_it_ended(self, form):
+        there = steps_of(np.array).there
+        rewards = FORMS[form](Step(ToGoal(np.nan, np.nan, np.nan), there, np.nan, np.nan))
+        np.testing.assert_allclose(rewards, BY_HAND[form])
+
+    @pytest.mark.parametrize("form", ["sparse", "l2", "rawmix"])
+    def test_forms_without_phi_do_without_latent_distances(self, form):
+        there = steps_of(np.array).there._replace(latent=np.full(3, np.nan))
+        np.testing.assert_allclose(FORMS[form](Step(there, there)), BY_HAND[form])
+
+    @given(st.floats(0, 100), st.floats(0, 100), st.floats(1e-6, 10), st.floats(0, 100), st.floats(0.01, 1))
+    def test_the_mixes_are_half_and_half(self, raw, latent, radius, before, gamma):
+        """r = -½ distance - ½ 1[‖h(s') - z_g‖ > ε], in either space."""
+        there = ToGoal(raw, raw <= radius, latent)
+        step = Step(ToGoal(before, before <= radius, before), there, False, gamma)
+        cost = 1.0 if raw > radius else 0.0
+        assert FORMS["rawmix"](step) == pytest.approx(-(raw + cost) / 2)
+        assert FORMS["mix"](step) == pytest.approx(-(latent + cost) / 2)
+
+
+# Shaping by a potential
+
+
+@st.composite
+def trajectories(draw):
+    """Distances to the goal along an episode, with its discount and how it ended."""
+    distances = draw(st.lists(st.floats(0, 10), min_size=2, max_size=30))
+    return np.array(distances), draw(st.floats(0.05, 1)), draw(st.booleans())
+
+
+@given(trajectories())
+def test_shaping_terms_telescope(trajectory):
+    """Σ γ^t (γΦ(s_t+1) - Φ(s_t)) = γ^T Φ(s_T) - Φ(s_0), where Φ(s_T) is 0 at the end of the task."""
+    distance, gamma, ends_for_good = trajectory
+    length = len(distance) - 1
+    reached = np.zeros(length, bool)
+    terminated = np.arange(length) == (length - 1 if ends_for_good else length)
+    step = Step(
+        ToGoal(distance[:-1], reached, distance[:-1]),
+        ToGoal(distance[1:], reached, distance[1:]),
+        terminated,
+        gamma,
+    )
+    shaping = FORMS["potential"](step) - (-1.0)
+    last = 0.0 if ends_for_good else -distance[-1]
+    expected = gamma**length * last - (-distance[0])
+    assert np.sum(gamma ** np.arange(length) * shaping) == pytest.approx(expected, abs=1e-9)
+
+
+def planned(table: np.ndarray, rewards: np.ndarray, gamma: float, terminal: int | None) -> np.ndarray:
+    """Q* by sweeping until nothing changes; what follows a step onto `terminal` counts 0."""
+    goes_on = np.ones(table.shape) if terminal is None else 1.0 * (table != terminal)
+    q = np.zeros(table.shape)
+    while True:
+        swept = rewards + gamma * goes_on * q.max(axis=1)[table]
+        if np.abs(swept - q).max() < 1e-12:
+            return swept
+        q = swept
+
+
+@settings(max_examples=60)
+@given(st.data(), exact.small_mazes(), st.sampled_from([0.5, 0.8, 0.95]), st.booleans())
+def test_no_potential_changes_what_is_optimal(data, text, gamma, goal_ends):
+    """Brute-force planning with and without shaping, whether or not the goal ends the episode."""
+    table = np.array(exact.moves(text))
+    goal = exact.goal_of(text)
+    # Any function of the state is a potential, also one that is not 0 at the goal.
+    size = len(table)
+    latent = np.array(data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)), float)
+    reached = np.arange(size) == goal
+    here = ToGoal(latent[:, None], reached[:, None], latent[:, None])
+    there = ToGoal(latent[table], reached[table], latent[table])
+    terminated = goal_ends & reached[table]
+    shaped = FORMS["potential"](Step(here, there, terminated, gamma))
+    terminal = goal if goal_ends else None
+    plain_q = planned(table, np.where(table == goal, 0.0, -1.0), gamma, terminal)
+    shaped_q = planned(table, shaped, gamma, terminal)
+    np.testing.assert_allclose(shaped_q, plain_q + latent[:, None], atol=1e-9)
+    for plain_row, shaped_row in zip(plain_q, shaped_q, strict=True):
+        np.testing.assert_array_equal(
+            plain_row > plain_row.max() - 1e-8, shaped_row > shaped_row.max() - 1e-8
+        )
+
+
+# Of observations
+
+
+@pytest.fixture(scope="module")
+def positions() -> np.ndarray:
+    """(row, column) of every cell of FourRoom, scaled to [-1, 1]."""
+    return np.array([[2 * r / 14 - 1, 2 * c / 14 - 1] for r, c in exact.cells("FourRoom")], np.float32)
+
+
+@pytest.fixture(scope="module")
+def walk(positions) -> np.ndarray:
+    """Positions along 40 random moves from the goal's neighbour, the goal being the first cell."""
+    table, rng = exact.moves(exact.text_of("FourRoom")), np.random.default_rng(0)
+    states = [1]
+    for _ in range(40):
+        states.append(table[states[-1]][rng.integers(4)])
+    assert 0 in states, "the walk should meet the goal"
+    return positions[states]
+
+
+@pytest.fixture(scope="module")
+def moving(walk) -> np.ndarray:
+    """The states of the walk with a velocity, which is no part of the goal."""
+    velocity = np.random.default_rng(1).normal(size=walk.shape)
+    return np.concatenate([walk, velocity], axis=1).astype(np.float32)
+
+
+def latent_distance(representation, at, goal, filter="soft") -> np.ndarray:
+    embedded = np.asarray(representation.embed(at, filter), np.float64)
+    return np.linalg.norm(embedded - np.asarray(representation.embed(goal, filter), np.float64), axis=-1)
+
+
+class TestGoalReward:
+    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_batches_of_observations(self, four_room, walk, positions, form, filter):
+        reward = GoalReward(form, Goal(positions[0]), four_room, filter, gamma=0.95, scale=3.0)
+        raw = np.linalg.norm(walk - positions[0], axis=1)
+        sparse = np.where((walk == positions[0]).all(axis=1), 0.0, -1.0)[1:]
+        latent = 3 * latent_distance(four_room, walk, positions[0], filter)
+        expected = {
+            "sparse": sparse,
+            "l2": -raw[1:],
+            "rawmix": (sparse - raw[1:]) / 2,
+            "laplacian": -latent[1:],
+            "mix": (sparse - latent[1:]) / 2,
+            "potential": sparse - 0.95 * latent[1:] + latent[:-1],
+        }
+        rewards = reward(walk[:-1], walk[1:])
+        assert rewards.shape == (40,)
+        np.testing.assert_allclose(rewards, expected[form], atol=1e-5)
+
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_one_step_and_jax_and_mapped_give_the_same(self, four_room, walk, positions, form):
+        reward = GoalReward(form, Goal(positions[0]), four_room, gamma=0.95)
+        batch = reward(walk[:-1], walk[1:])
+        one_by_one = [float(reward(*pair)) for pair in pairwise(walk)]
+        np.testing.assert_allclose(one_by_one, batch, atol=1e-5)
+        at_jax = reward(jnp.asarray(walk[:-1]), jnp.asarray(walk[1:]))
+        assert isinstance(at_jax, jax.Array)
+        np.testing.assert_allclose(at_jax, batch, atol=1e-5)
+        mapped = jax.vmap(reward)(jnp.asarray(walk[:-1]), jnp.asarray(walk[1:]))
+        np.testing.assert_allclose(mapped, batch, atol=1e-5)
+
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_inside_a_compiled_function(self, four_room, walk, positions, form):
+        reward = GoalReward(form, Goal(jnp.asarray(positions[0])), four_room, gamma=0.95)
+
+        @jax.jit
+        def compiled(state, next_state):
+            return reward(state, next_state)
+
+        at_jax = jnp.asarray(walk)
+        np.testing.assert_allclose(compiled(at_jax[:-1], at_jax[1:]), reward(walk[:-1], walk[1:]), atol=1e-5)
+
+    @pytest.mark.parametrize("ends_for_good", [False, True])
+    def test_shaping_telescopes_along_a_walk(self, four_room, walk, positions, ends_for_good):
+        reward = GoalReward("potential", Goal(positions[0]), four_room, gamma=0.9, scale=10.0)
+        sparse = GoalReward("sparse", Goal(positions[0]))
+        terminated = np.arange(40) == (39 if ends_for_good else -1)
+        shaping = reward(walk[:-1], walk[1:], terminated) - sparse(walk[:-1], walk[1:])
+        potential = -10 * latent_distance(four_room, walk, positions[0])
+        assert potential[-1] < -0.1, "a walk that ends at the goal would not tell the two ends apart"
+        last = 0.0 if ends_for_good else 0.9**40 * potential[-1]
+        assert np.sum(0.9 ** np.arange(40) * shaping) == pytest.approx(last - potential[0], abs=1e-4)
+
+    def test_the_goal_itself(self, four_room, positions):
+        """Staying there costs nothing under any form, and leaving does."""
+        for form in FORMS:
+            reward = GoalReward(form, Goal(positions[7]), four_room, gamma=0.9)
+            assert reward(positions[7], positions[7]) == pytest.approx(0, abs=1e-6)
+            assert reward(positions[7], positions[8]) < -0.01
+
+    def test_the_radius_counts_as_reached_and_beyond_it_does_not(self):
+        reward = GoalReward("sparse", Goal(np.array([1.0, 1.0]), radius=0.5))
+        there = np.array([[1.0, 0.5], [1.5, 1.0], [1.0, 0.499], [0.6, 0.6], [1.0, 1.0]])
+        assert reward(np.zeros((5, 2)), there).tolist() == [0, 0, -1, -1, 0]
+
+    def test_the_default_radius_forgives_single_precision_and_no_more(self):
+        exactly = np.array([2 * 3 / 14 - 1, 2 * 5 / 14 - 1])
+        reward = GoalReward("sparse", Goal(exactly))
+        assert (exactly.astype(np.float32) != exactly).any()
+        assert reward(exactly, exactly.astype(np.float32)) == 0
+        assert reward(exactly, exactly + np.array([1e-5, 0])) == -1
+
+    def test_forms_without_phi_never_ask_it(self, four_room):
+        """Goals of three numbers, which this φ of two would refuse."""
+        state, goal = np.ones(3), Goal(np.zeros(3))
+        for form in ("sparse", "l2", "rawmix"):
+            expected = GoalReward(form, goal)(state, 2 * state)
+            assert GoalReward(form, goal, four_room)(state, 2 * state) == expected
+        assert GoalReward("l2", goal)(state, 2 * state) == pytest.approx(-np.sqrt(12))
+
+    def test_scale_is_that_of_the_embedding_alone(self, four_room, walk, positions):
+        goal = Goal(positions[0])
+        for form in ("sparse", "l2", "rawmix"):
+            plain, scaled = GoalReward(form, goal, four_room), GoalReward(form, goal, four_room, scale=5.0)
+            np.testing.assert_array_equal(plain(walk[:-1], walk[1:]), scaled(walk[:-1], walk[1:]))
+
+    def test_nothing_is_known_of_the_embedding_without_phi(self, positions):
+        assert np.isnan(GoalReward("l2", Goal(positions[0])).distances(positions).latent).all()
+
+
+def position_of(states):
+    return states[..., :2]
+
+
+def column_of(positions):
+    return positions[..., 1:]
+
+
+class TestGoalSpaces:
+    """Where Z is not the state space, φ embeds either of the two."""
+
+    @pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_phi_of_the_goal_space(self, four_room, walk, moving, positions, form, kind):
+        """φ: Z → R^d, so that a state is rewarded as its position is."""
+        goal = Goal(positions[0], h=position_of)
+        rewards = GoalReward(form, goal, four_room, gamma=0.9)(kind(moving[:-1]), kind(moving[1:]))
+        plain = GoalReward(form, Goal(positions[0]), four_room, gamma=0.9)
+        np.testing.assert_allclose(rewards, plain(walk[:-1], walk[1:]), atol=1e-5)
+
+    def test_phi_of_the_goal_space_by_hand(self, four_room, walk, moving, positions):
+        to = GoalReward("mix", Goal(positions[0], h=position_of), four_room).distances(moving)
+        np.testing.assert_allclose(to.raw, np.linalg.norm(walk - positions[0], axis=1), atol=1e-6)
+        np.testing.assert_array_equal(to.reached, (walk == positions[0]).all(axis=1))
+        np.testing.assert_allclose(to.latent, latent_distance(four_room, walk, positions[0]), atol=1e-5)
+
+    @pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+    def test_phi_of_whole_states(self, four_room, positions, kind):
+        """φ: S → R^d with h⁻¹(z_g): the goal is a column, and the embedded goal one cell of it."""
+        column, chosen = positions[0, 1:], positions[exact.cells("FourRoom").index((13, 1))]
+        goal = Goal(column, h=column_of, state=chosen)
+        to = GoalReward("mix", goal, four_room).distances(kind(positions))
+        np.testing.assert_allclose(to.raw, np.abs(positions[:, 1] - column), atol=1e-6)
+        np.testing.assert_array_equal(to.reached, [c == 1 for _, c in exact.cells("FourRoom")])
+        np.testing.assert_allclose(to.latent, latent_distance(four_room, positions, chosen), atol=1e-5)
+        assert to.latent[0] > 0.1, "(1,1) achieves the goal, but it is not the embedded state"
+
+    def test_whole_states_for_every_form(self, four_room, walk, positions):
+        column, chosen = positions[0, 1:], positions[-1]
+        latent = latent_distance(four_room, walk, chosen)
+        raw = np.abs(walk[:, 1] - column)
+        sparse = np.where(walk[1:, 1] == column, 0.0, -1.0)
+        assert {0.0, -1.0} == set(sparse)
+        expected = {
+            "sparse": sparse,
+            "l2": -raw[1:],
+            "rawmix": (sparse - raw[1:]) / 2,
+            "laplacian": -latent[1:],
+            "mix": (sparse - latent[1:]) / 2,
+            "potential": sparse - 0.9 * latent[1:] + latent[:-1],
+        }
+        for form, rewards in expected.items():
+            reward = GoalReward(form, Goal(column, h=column_of, state=chosen), four_room, gamma=0.9)
+            np.testing.assert_allclose(reward(walk[:-1], walk[1:]), rewards, atol=1e-5)
+
+    def test_without_the_state_phi_is_given_the_goal_space_and_refuses_it(self, four_room, positions):
+        reward = GoalReward("mix", Goal(positions[0, 1:], h=column_of), four_room)
+        with pytest.raises(ConfigError, match=r"observations have shape \(152, 1\); this representation"):
+            reward(positions, positions)
+
+    def test_both_are_one_where_the_goal_space_is_the_state_space(self, four_room, walk, positions):
+        first = GoalReward("mix", Goal(positions[0]), four_room)
+        second = GoalReward("mix", Goal(positions[0], state=positions[0]), four_room)
+        np.testing.assert_array_equal(first(walk[:-1], walk[1:]), second(walk[:-1], walk[1:]))
+
+
+class TestSteps:
+    """Distances in the embedding counted in steps."""
+
+    def test_one_step_by_hand(self):
+        """Changes of 2, none and 1: the one that changes nothing does not count."""
+        assert one_step_scale(np.array([3.0, 3.0, 5.0]), np.array([1.0, 3.0, 6.0])) == pytest.approx(2 / 3)
+
+    @given(st.lists(st.integers(0, 30), min_size=2, max_size=20), st.floats(1e-3, 1e3))
+    def test_true_steps_in_other_units(self, starts, unit):
+        here = np.array(starts, float)
+        there = np.abs(here - 1)
+        assert one_step_scale(unit * here, unit * there) == pytest.approx(1 / unit)
+        assert one_step_scale(unit * there, unit * here) == pytest.approx(1 / unit)
+
+    @pytest.mark.parametrize("filter", ["soft", "commute"])
+    @pytest.mark.parametrize("before", [1.0, 25.0])
+    def test_a_reward_in_steps(self, four_room, walk, positions, filter, before):
+        """Whatever its scale was, the distance then changes by 1 in the mean of the moves that change it."""
+        reward = GoalReward("potential", Goal(positions[0]), four_room, filter, gamma=0.9, scale=before)
+        in_steps = reward.in_steps(walk[:-1], walk[1:])
+        latent = latent_distance(four_room, walk, positions[0], filter)
+        change = np.abs(np.diff(latent))
+        moved = (walk[1:] != walk[:-1]).any(axis=1)
+        assert 0 < moved.sum() < 40, "some moves should be into walls"
+        assert in_steps.scale == pytest.approx(1 / change[moved].mean(), rel=1e-4)
+        np.testing.assert_allclose(in_steps.distances(walk).latent, in_steps.scale * latent, rtol=1e-4)
+        unchanged = ("form", "goal", "representation", "filter", "gamma")
+        assert all(getattr(in_steps, name) is getattr(reward, name) for name in unchanged)
+
+    def test_a_distance_that_never_changes_has_no_steps(self, four_room, positions):
+        reward = GoalReward("potential", Goal(positions[0]), four_room, gamma=0.9)
+        expected = (
+            "the distance to the goal is the same everywhere; learn φ with a larger beta, or choose a filter"
+        )
+        assert refused(one_step_scale, np.ones(3), np.ones(3)) == expected
+        assert refused(reward.in_steps, positions[:3], positions[:3]) == expected
+
+
+# What is refused
+
+
+def refused(make, *args, **kwargs) -> str:
+    with pytest.raises(ConfigError) as caught:
+        make(*args, **kwargs)
+    return str(caught.value)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("form", "hint"),
+        [
+            ("laplacain", "did you mean laplacian?"),
+            ("Potential", "did you mean potential?"),
+            ("qqq", "known: sparse, l2, rawmix, laplacian, mix, potential"),
+        ],
+    )
+    def test_an_unknown_form(self, form, hint):
+        message = refused(check_form, form, has_representation=True, gamma=0.9)
+        assert message == f"unknown reward {form!r}; {hint}"
+
+    @pytest.mark.parametrize("form", ["laplacian", "mix", "potential"])
+    def test_a_form_that_lacks_its_representation(self, form, positions):
+        expected = (
+            f"reward {form!r} needs a representation and has none; give one that lapwing.learn or "
+            "lapwing.load returns, or use sparse, l2 or rawmix"
+        )
+        assert refused(check_form, form, has_representation=False, gamma=0.9) == expected
+        assert refused(GoalReward, form, Goal(positions[0]), gamma=0.9) == expected
+
+    def test_potential_without_gamma(self, four_room, positions):
+        expected = "reward 'potential' needs gamma, the discount of its agent; give gamma=0.98 or so"
+        assert refused(check_form, "potential", has_representation=True, gamma=None) == expected
+        assert refused(GoalReward, "potential", Goal(positions[0]), four_room) == expected
+
+    @pytest.mark.parametrize("form", BY_HAND)
+    @pytest.mark.parametrize("gamma", [0.0, -0.5, 1.001, np.inf, np.nan])
+    def test_a_gamma_that_is_no_discount(self, four_room, positions, form, gamma):
+        expected = f"gamma must be a number above 0 and at most 1, not {gamma!r}"
+        assert refused(check_form, form, has_representation=True, gamma=gamma) == expected
+        assert refused(GoalReward, form, Goal(positions[0]), four_room, gamma=gamma) == expected
+
+    @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
+    def test_a_scale_that_is_none(self, positions, scale):
+        message = refused(GoalReward, "l2", Goal(positions[0]), scale=scale)
+        assert message == f"scale must be above 0 and finite, not {scale!r}"
+
+    @pytest.mark.parametrize("form", BY_HAND)
+    def test_what_is_complete_is_not(self, form):
+        check_form(form, has_representation=form in ("laplacian", "mix", "potential"), gamma=1.0)
+        if form != "potential":
+            check_form(form, has_representation=True, gamma=None)
+
+
+# What a goal may be
+
+
+@pytest.mark.parametrize("z", [3, np.zeros((2, 2)), np.zeros((4, 4, 3), np.uint8)])
+def test_a_goal_that_is_no_vector_is_refused(z):
+    with pytest.raises(ConfigError, match=r"goal z must be a vector, not of shape .*; where observ"):
+        Goal(z)
+
+
+@pytest.mark.parametrize("radius", [-1.0, np.nan, np.inf])
+def test_a_radius_that_cannot_be_is_refused(radius):
+    with pytest.raises(ConfigError, match="radius of the goal must be at least 0 and finite, not"):
+        Goal(np.zeros(2), radius)
+
+
+def test_observations_that_are_no_goal_vectors_are_refused():
+    reward = GoalReward("l2", Goal(np.zeros(2)))
+    with pytest.raises(ConfigError, match=r"h\(s\) has shape \(4,\), and the goal z \(2,\); give Goal an h"):
+        reward(np.arange(4), np.arange(4))
+
+
+def test_indices_reach_a_goal_through_h():
+    positions = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 0.0]])
+    reward = GoalReward("rawmix", Goal(np.zeros(2), h=lambda index: positions[index], state=0))
+    assert reward(np.array([1, 1, 1]), np.array([0, 1, 2])).tolist() == [0.0, -1.0, -1.5]
+
+
+@pytest.mark.parametrize("form", get_args(RewardForm))
+def test_a_reward_can_be_compiled(four_room, form):
+    """The goal may be a NumPy array all the same."""
+    reward = GoalReward(form, Goal(np.zeros(2)), four_room, "commute", gamma=0.9)
+    here, there = jnp.array([[0.5, 0.5], [0.1, 0.1]]), jnp.array([[0.4, 0.5], [0.0, 0.0]])
+    compiled = jax.jit(reward)(here, there, jnp.array([False, True]))
+    plain = reward(np.asarray(here), np.asarray(there), np.array([False, True]))
+    np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["l2", "rawmix"])
+def test_the_gradient_at_the_goal_is_finite(form):
+    reward = GoalReward(form, Goal(np.zeros(2)))
+    gradient = jax.grad(lambda state: reward(state, state))(jnp.zeros(2))
+    assert np.isfinite(gradient).all()
+
+
+def test_only_a_distance_in_the_embedding_can_be_counted_in_steps():
+    with pytest.raises(ConfigError, match="'l2' uses no distance in the embedding; leave in_steps out"):
+        GoalReward("l2", Goal(np.zeros(2))).in_steps(np.zeros((2, 2)), np.ones((2, 2)))
