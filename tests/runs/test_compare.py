@@ -9,12 +9,12 @@ import pytest
 from scipy.stats import spearmanr
 
 import lapwing
-from lapwing.shaping.audit import audit
-from lapwing.runs.compare import Comparison, compare_rewards
-from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.data.experience import Experience
-from lapwing.mazes import parse_maze, read_maze
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.representation import Representation
+from lapwing.mazes import parse_maze, read_maze
+from lapwing.runs.compare import Comparison, compare_rewards
+from lapwing.shaping.audit import audit
 from lapwing.shaping.tasks import default_scale, exact_embedding
 from tests import exact
 from tests.conftest import SMALL

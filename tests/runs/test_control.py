@@ -19,11 +19,16 @@ from scipy.stats import spearmanr
 
 import lapwing
 from lapwing import storage
-from lapwing.runs import control
-from lapwing.runs import folder as runs
 from lapwing.agents import attempts, continuous, rounds
 from lapwing.agents.agent import ControlAgent
-from lapwing.settings.control import ControlSettings
+from lapwing.envs.arena import BODIES, open_arena
+from lapwing.envs.simulator import Simulator
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.laplacian.encoders import EncoderSpec, init_encoder
+from lapwing.laplacian.representation import Representation
+from lapwing.mazes import read_maze
+from lapwing.runs import control
+from lapwing.runs import folder as runs
 from lapwing.runs.control import (
     ControlOutcome,
     control_recipe,
@@ -32,14 +37,9 @@ from lapwing.runs.control import (
     steps_to_success,
     train_control,
 )
-from lapwing.laplacian.encoders import EncoderSpec, init_encoder
-from lapwing.envs.arena import BODIES, open_arena
-from lapwing.envs.simulator import Simulator
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
-from lapwing.mazes import read_maze
-from lapwing.laplacian.representation import Representation
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
+from lapwing.settings.control import ControlSettings
 from tests.runs.test_folder import content, without_times
 
 TINY = {

@@ -14,8 +14,8 @@ import pytest
 
 import lapwing
 from lapwing import storage
-from lapwing.runs import folder as runs
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
+from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from tests.conftest import SMALL
 

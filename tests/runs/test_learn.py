@@ -6,11 +6,11 @@ import pytest
 
 import lapwing
 from lapwing import storage
-from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.data.experience import Experience
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.mazes import parse_maze
-from lapwing.settings.learn import LearnSettings
 from lapwing.runs.learn import reopen, run
+from lapwing.settings.learn import LearnSettings
 from tests.conftest import SMALL
 
 ROOM = "#######\n#....G#\n#.....#\n#..#..#\n#######\n"

@@ -22,22 +22,22 @@ from hypothesis import strategies as st
 
 import lapwing
 from lapwing import storage
-from lapwing.runs import folder as runs
 from lapwing.agents.agent import Agent
-from lapwing.settings.agents import AgentSettings
+from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
-from lapwing.data.experience import Experience
 from lapwing.mazes import parse_maze, read_maze
+from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
-from lapwing.settings.learn import PRESETS, LearnSettings
-from lapwing.runs.shaping import chosen_filter, shaped_task, steps_to_optimum
-from lapwing.shaping.tasks import grid_task
-from lapwing.runs.train import reopen_agent, train_agent
 from lapwing.runs.learn import reopen
+from lapwing.runs.shaping import chosen_filter, shaped_task, steps_to_optimum
+from lapwing.runs.train import reopen_agent, train_agent
+from lapwing.settings.agents import AgentSettings
+from lapwing.settings.learn import PRESETS, LearnSettings
+from lapwing.shaping.tasks import grid_task
 from tests import exact
-from tests.conftest import SMALL
 from tests.agents.test_episodic import Line
+from tests.conftest import SMALL
 from tests.runs.test_folder import ONE_THREAD, Zygote, content, without_times
 
 QUICK = {"random_steps": 60, "steps": 40, "evaluate_every": 10, "hidden": (8,), "batch": 8}

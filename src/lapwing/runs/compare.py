@@ -6,16 +6,16 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from lapwing.shaping.audit import Audit, audit
+from lapwing.data.source import read_source
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
-from lapwing.mazes import Maze, parse_maze
 from lapwing.laplacian.representation import Representation
-from lapwing.shaping.rewards import SHAPED_BY_PHI
-from lapwing.settings.learn import Filter, RewardForm
-from lapwing.data.source import read_source
-from lapwing.shaping.tasks import GridTask, default_scale, embedded_states, exact_embedding, grid_task
+from lapwing.mazes import Maze, parse_maze
 from lapwing.runs.learn import load
+from lapwing.settings.learn import Filter, RewardForm
+from lapwing.shaping.audit import Audit, audit
+from lapwing.shaping.rewards import SHAPED_BY_PHI
+from lapwing.shaping.tasks import GridTask, default_scale, embedded_states, exact_embedding, grid_task
 
 BY_DEFAULT: tuple[RewardForm, ...] = ("sparse", "l2", "rawmix", "mix", "potential")
 

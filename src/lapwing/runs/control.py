@@ -17,24 +17,24 @@ from lapwing._version import __version__
 from lapwing.agents.agent import ControlAgent, load_agent
 from lapwing.agents.attempts import Attempts, attempt
 from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
-from lapwing.settings.control import RANDOM_STEPS, ControlSettings, ResolvedControl
-from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
+from lapwing.data.experience import Experience
+from lapwing.data.source import describe
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.evaluate import path_correlations
-from lapwing.data.experience import Experience
-from lapwing.laplacian.train import Trained
 from lapwing.laplacian.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
-from lapwing.laplacian.choose import resolve
-from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
-from lapwing.runs.folder import RunFolder
-from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
-from lapwing.data.source import describe
 from lapwing.laplacian.target import Target
+from lapwing.laplacian.train import Trained
+from lapwing.runs.folder import RunFolder
+from lapwing.runs.in_folder import learned_in, trained_in
 from lapwing.runs.learn import OnProgress, load, represent
+from lapwing.settings.control import RANDOM_STEPS, ControlSettings, ResolvedControl
+from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
+from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
 
 GATE = 0.85
 """The rank correlation with the way to the goal from which on φ's distance leads there."""

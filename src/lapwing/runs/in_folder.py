@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lapwing.data.source import Source
 from lapwing.errors import CheckpointError, DatasetError
 from lapwing.laplacian.representation import Representation
-from lapwing.runs.folder import RunFolder
-from lapwing.settings.learn import LearnSettings
-from lapwing.data.source import Source
 from lapwing.laplacian.target import open_target
+from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import OnProgress, learn_target, run
+from lapwing.settings.learn import LearnSettings
 
 Outcome = TypeVar("Outcome")
 """A named tuple with an `agent` and a `result`."""

@@ -15,14 +15,14 @@ import numpy as np
 
 from lapwing.data.archives import names_in, read_archive
 from lapwing.data.files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
-from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.data.memory_map import BYTES_AT_ONCE, pieces
 from lapwing.data.minari import open_minari
+from lapwing.data.source import DataFile, MinariSet, read_source
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.sampling import surviving_share
-from lapwing.settings.learn import LearnSettings
-from lapwing.data.source import DataFile, MinariSet, read_source
 from lapwing.laplacian.target import open_target
+from lapwing.settings.learn import LearnSettings
 
 MOST_COMPARED = 100_000
 """So many observations are compared to tell how often they repeat."""

@@ -14,12 +14,12 @@ import numpy as np
 
 from lapwing._version import __version__
 from lapwing.data.collect import Policy
-from lapwing.errors import ConfigError, LapwingWarning
-from lapwing.laplacian.evaluate import evaluate
 from lapwing.data.experience import Experience
-from lapwing.laplacian.train import OnChunk, Trained, train
-from lapwing.laplacian.representation import Representation, embed_batch, load_representation, mean_distance
+from lapwing.data.source import Source, describe, read_source, recall
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.evaluate import evaluate
+from lapwing.laplacian.representation import Representation, embed_batch, load_representation, mean_distance
 from lapwing.laplacian.ritz import (
     as_learned,
     moments_of_chain,
@@ -27,11 +27,11 @@ from lapwing.laplacian.ritz import (
     rayleigh_ritz,
     with_fixed_signs,
 )
-from lapwing.runs.folder import RunFolder
-from lapwing.settings.learn import PRESETS, LearnSettings, ResolvedSettings
-from lapwing.data.source import Source, describe, read_source, recall
 from lapwing.laplacian.step_size import step_size
 from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.train import OnChunk, Trained, train
+from lapwing.runs.folder import RunFolder
+from lapwing.settings.learn import PRESETS, LearnSettings, ResolvedSettings
 from lapwing.timing import stopwatch
 
 OnProgress = Callable[[str, int, int, dict[str, float]], None]

@@ -7,17 +7,17 @@ import numpy as np
 
 from lapwing.agents.dqn import Training
 from lapwing.agents.finite import OnlineRewards
-from lapwing.settings.agents import AgentSettings
-from lapwing.shaping.audit import WITHIN, Audit, audit
-from lapwing.laplacian.train import Trained, encoder_spec, untrained_encoder
+from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import Representation
-from lapwing.laplacian.choose import resolve
-from lapwing.shaping.rewards import SHAPED_BY_PHI, ToGoal, chosen_filter
-from lapwing.settings.learn import LearnSettings
 from lapwing.laplacian.target import open_target
-from lapwing.shaping.tasks import GridTask, default_scale, embedded_states
+from lapwing.laplacian.train import Trained, encoder_spec, untrained_encoder
 from lapwing.runs.learn import represent
+from lapwing.settings.agents import AgentSettings
+from lapwing.settings.learn import LearnSettings
+from lapwing.shaping.audit import WITHIN, Audit, audit
+from lapwing.shaping.rewards import SHAPED_BY_PHI, ToGoal, chosen_filter
+from lapwing.shaping.tasks import GridTask, default_scale, embedded_states
 
 
 class ShapedTask(NamedTuple):

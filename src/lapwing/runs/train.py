@@ -7,26 +7,26 @@ from typing import Any, Literal, NamedTuple
 
 from lapwing._version import __version__
 from lapwing.agents.agent import Agent, ControlAgent, load_agent
-from lapwing.settings.control import ControlSettings
 from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
-from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.settings.agents import AgentSettings
-from lapwing.runs.control import train_control
+from lapwing.data.source import GymEnv, Source, describe, make_env, read_source, recall
 from lapwing.envs.arena import Arena, open_arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, nearest
-from lapwing.mazes import BUILT_IN, Maze, is_arena
 from lapwing.laplacian.representation import Representation, load_representation
-from lapwing.shaping.rewards import SHAPED_BY_PHI
-from lapwing.runs.folder import RunFolder
-from lapwing.settings.learn import PRESETS, LearnSettings, RewardForm
-from lapwing.runs.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
-from lapwing.data.source import GymEnv, Source, describe, make_env, read_source, recall
 from lapwing.laplacian.target import kind_of
-from lapwing.shaping.tasks import GridTask, grid_task
+from lapwing.mazes import BUILT_IN, Maze, is_arena
+from lapwing.runs.control import train_control
+from lapwing.runs.folder import RunFolder
+from lapwing.runs.in_folder import learned_in, trained_in
 from lapwing.runs.learn import OnProgress, load
+from lapwing.runs.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
+from lapwing.settings.agents import AgentSettings
+from lapwing.settings.control import ControlSettings
+from lapwing.settings.learn import PRESETS, LearnSettings, RewardForm
+from lapwing.shaping.rewards import SHAPED_BY_PHI
+from lapwing.shaping.tasks import GridTask, grid_task
 
 Phi = str | Path | Representation
 RECIPES = {

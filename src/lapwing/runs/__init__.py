@@ -1,0 +1,1 @@
+"""Whole runs in a folder: learn, train, evaluate, inspect."""
