@@ -37,10 +37,11 @@ test: .venv/.dev ## run the tests and the doctests, but for those that are marke
 test-slow: .venv/.dev ## run the slow tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 
-lint: .venv/.dev ## check style, format and types
+lint: .venv/.dev ## check style, format, types and which folder imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
 
 bench: .venv/.dev ## measure speed, memory and quality against their targets
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,7 +1,9 @@
 """What the tests share: how hypothesis runs, chance that repeats, and one small learned run of each kind."""
 
+import hashlib
 import itertools
-import tempfile
+import os
+import platform
 from pathlib import Path
 
 import gymnasium
@@ -12,18 +14,24 @@ import pytest
 hypothesis.settings.register_profile("lapwing", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("lapwing")
 
-_compiled = tempfile.TemporaryDirectory(prefix="lapwing-tests-", ignore_cleanup_errors=True)
-"""Many tests compile the same program: each process does it once."""
-jax.config.update("jax_compilation_cache_dir", _compiled.name)
+
+def _compilation_cache() -> Path:
+    """Where compiled programs are kept: for all workers and later runs, of this JAX on this CPU."""
+    cpu = "\n".join(
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")
+    )
+    built_for = f"{platform.machine()} {cpu.partition(chr(10))[0]} {os.environ.get('XLA_FLAGS', '')}"
+    key = hashlib.sha256(built_for.encode()).hexdigest()[:12]
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return home / "lapwing-tests" / f"jax-{jax.__version__}-{key}"
+
+
+jax.config.update("jax_compilation_cache_dir", str(_compilation_cache()))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (32,), "fourier_features": 32}
 """A run of FourRoom that takes about a second: its numbers matter to no test."""
-
-
-def pytest_unconfigure():
-    _compiled.cleanup()
 
 
 @pytest.fixture(autouse=True)
