@@ -183,12 +183,8 @@ def test_each_arena_is_a_column_of_maps_above_its_curves():
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["mix", "l2", "90 %"]
     drawn(figure)
-
-
-def test_curves_without_maps_are_one_row():
     figure = plots.draw_reaching({"only": ReachingPanel(U_MAZE, {}, {"mix": curve(0.5)})})
-    assert len(figure.axes) == 1
-    drawn(figure)
+    assert len(figure.axes) == 1, "curves without maps are one row"
 
 
 def test_online_and_pretrained_are_side_by_side_with_the_best_there_is():
@@ -240,20 +236,18 @@ def test_paths_are_green_where_they_reach_the_goal_and_red_where_not():
     drawn(figure)
 
 
-@pytest.mark.parametrize(("frames", "count", "shown"), [(61, 6, 6), (61, 3, 3), (4, 6, 4), (1, 6, 1)])
-def test_a_strip_has_as_many_pictures_as_asked_for_or_as_there_are(frames, count, shown):
+@pytest.mark.parametrize(
+    ("frames", "more", "shown"), [(61, {}, 6), (61, {"count": 3}, 3), (4, {}, 4), (1, {}, 1)]
+)
+def test_a_strip_has_as_many_pictures_as_asked_for_or_as_there_are(frames, more, shown):
     film = [np.full((4, 5, 3), number, np.uint8) for number in range(frames)]
-    figure = plots.draw_strip(film, count=count)
+    figure = plots.draw_strip(film, **more)
     numbers = [int(image.get_array()[0, 0, 0]) for axis in figure.axes for image in axis.get_images()]
     assert len(figure.axes) == len(numbers) == shown
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 0
     assert numbers[-1] == frames - 1
     drawn(figure)
-
-
-def test_a_strip_is_of_six_unless_told_otherwise():
-    assert len(plots.draw_strip([np.zeros((4, 5, 3), np.uint8)] * 20).axes) == 6
 
 
 # What is shown of a run
@@ -298,19 +292,17 @@ def written(table) -> dict[str, list[str]]:
 
 def test_the_table_of_a_run_tells_its_measures(by_hand):
     table = control_table(by_hand)
-    assert str(table.title) == "PointUMaze, reward mix (quick)"
+    assert all(word in str(table.title) for word in ("PointUMaze", "mix", "quick"))
     told = written(table)
-    assert told["success"] == ["50%", "of 49 starts, after 4,000 steps"]
+    assert told["success"][0] == "50%"
     assert told["way left"][0] == "3.25"
     assert told["steps to 90 %"][0] == "never"
     assert told["training, s"] == ["12.3"]
     assert "φ's distance" not in told
-
-
-def test_the_table_of_a_run_tells_whether_phi_led_to_the_goal(by_hand):
     more = {"gate": 0.91, "gate_l2": 0.123, "steps_to_success": 24_000, "success": 1.0}
     told = written(control_table(by_hand._replace(result=by_hand.result | more)))
-    assert told["φ's distance"] == ["0.910", "rank correlation with the way to the goal (soft); l2: 0.123"]
+    assert told["φ's distance"][0] == "0.910"
+    assert "0.123" in told["φ's distance"][1]
     assert told["steps to 90 %"][0] == "24,000"
     assert told["success"][0] == "100%"
 
