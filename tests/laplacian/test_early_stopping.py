@@ -167,13 +167,6 @@ def test_the_truth_is_not_looked_at(scarce):
     assert held_out_stop(blind, settings) == held_out_stop(scarce, settings)
 
 
-def test_the_stop_is_one_of_the_steps_and_always_the_same(scarce):
-    settings = resolved(scarce, **TRIAL)
-    stops = {held_out_stop(scarce, settings) for _ in range(2)}
-    assert len(stops) == 1
-    assert 1 <= stops.pop() <= 40
-
-
 @pytest.mark.parametrize(("transitions", "dim"), [(60, 20), (100, 1)])
 def test_there_is_a_stop_however_scarce_the_data(transitions, dim):
     """Two episodes; more dimensions than one of them can tell apart, or a single one."""
@@ -243,34 +236,26 @@ def test_steps_or_a_stop_that_are_given_need_no_trial(scarce, no_trial, given, s
     assert (settings.steps, settings.stop) == (steps, stop)
 
 
-def test_a_table_is_not_tried_out(no_trial):
-    """What is linear in the index cannot do better than the counts."""
-    target = target_of("FourRoom", transitions=1_000, observation="index")
-    settings = resolved(target, observation="index", dim=4)
-    assert settings.encoder == "linear"
-    assert settings.stop == settings.steps
-
-
-def test_a_true_chain_is_not_tried_out(no_trial):
-    settings = resolved(target_of("FourRoom", true_chain=True), true_chain=True)
-    assert settings.stop == settings.steps
-
-
-def test_plenty_of_data_is_not_tried_out(no_trial):
-    target = target_of("FourRoom", transitions=152 * SCARCE_VISITS)
-    assert resolved(target).stop == resolved(target).steps
-
-
-@pytest.mark.parametrize("given", [{"preset": "paper"}, {"estimator": "pairwise"}])
-def test_only_exact_expectations_are_tried_out(scarce, no_trial, given):
-    settings = resolved(scarce, dim=4, **given)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"true_chain": True},
+        {"transitions": 152 * SCARCE_VISITS},
+        {"transitions": 1_000, "preset": "paper", "dim": 4},
+        {"transitions": 1_000, "estimator": "pairwise", "dim": 4},
+        {"transitions": 1_000, "observation": "index", "dim": 4},  # a table does no better than the counts
+    ],
+    ids=str,
+)
+def test_what_is_not_tried_out(no_trial, given):
+    settings = resolved(target_of("FourRoom", **given), **given)
     assert settings.stop == settings.steps
 
 
 def test_a_stop_after_the_last_step_is_refused(scarce):
-    with pytest.raises(ConfigError, match=r"^stop must be at most 50 steps, not 51; raise --steps$"):
+    with pytest.raises(ConfigError, match=r"stop.* 50 .* 51"):
         resolved(scarce, steps=50, stop=51)
-    with pytest.raises(ConfigError, match=r"^stop must be at most 1,000 steps, not 2,000; raise --steps$"):
+    with pytest.raises(ConfigError, match=r"stop.* 1,000 .* 2,000"):
         resolved(scarce, stop=2_000)
 
 

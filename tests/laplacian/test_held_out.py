@@ -197,11 +197,8 @@ def test_orthonormality_comes_with_data():
 
 @pytest.mark.parametrize("lengths", [[2], [3]])
 def test_too_little_to_be_halved(lengths):
-    with pytest.raises(DatasetError) as caught:
+    with pytest.raises(DatasetError, match=f"^{lengths[0]} observations.* held_out"):
         held_out_measures(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
-    assert str(caught.value) == (
-        f"{lengths[0]} observations kept apart are too few to be halved; raise held_out, or set it to 0"
-    )
 
 
 @pytest.mark.parametrize("lengths", [[4], [2, 2], [2, 3], [3, 2], [2] * 5])

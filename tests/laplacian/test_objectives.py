@@ -80,15 +80,6 @@ class TestPenaltyIdentity:
         exact = exact_penalty(jnp.asarray(phi), rho, delta)
         assert float(sampled) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
 
-    def test_an_orthonormal_basis_has_none(self):
-        rng = np.random.default_rng(0)
-        rho = distribution(6, 1)
-        basis = np.linalg.qr(rng.standard_normal((6, 3)))[0] / np.sqrt(rho)[:, None]
-        delta = 0.05
-        phi = jnp.asarray(np.sqrt(delta) * basis)
-        assert float(exact_penalty(phi, jnp.asarray(rho), delta)) == pytest.approx(0, abs=1e-15)
-        assert float(exact_penalty(phi, jnp.asarray(rho), 1.0)) == pytest.approx(3 * (1 - delta) ** 2)
-
 
 class TestBruteForce:
     @settings(max_examples=50)

