@@ -37,7 +37,7 @@ def by_brute_force(points: np.ndarray, k: int) -> np.ndarray:
     scale = [distances[u, order[u, -(-k // 2)]] for u in range(len(points))]
     weights = np.zeros_like(distances)
     for u in range(len(points)):
-        for v in order[u, 1 : k + 1]:
+        for v in order[u, 1 : k + 1]:  # where there are fewer points, all of them
             exponent = distances[u, v] ** 2 / (scale[u] * scale[v])
             weights[u, v] = weights[v, u] = max(np.exp(-exponent), FAINTEST)
     return weights
@@ -46,7 +46,7 @@ def by_brute_force(points: np.ndarray, k: int) -> np.ndarray:
 # The graph
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 10, 39])
+@pytest.mark.parametrize("k", [1, 5, 39, 50])
 def test_the_graph_is_that_of_brute_force(k):
     points = np.arange(40.0)[:, None] ** 1.1 if k == 1 else cloud()
     weights, parts = neighbour_graph(points, k)
@@ -58,12 +58,6 @@ def test_the_graph_is_that_of_brute_force(k):
         found = np.where(expected > 0, weights.toarray(), 0)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
         assert weights.nnz == np.count_nonzero(expected) + 2 * (parts - 1)
-
-
-def test_where_there_are_fewer_points_all_are_neighbours():
-    weights, parts = neighbour_graph(cloud(5), 10)
-    assert parts == 1
-    np.testing.assert_array_equal(weights.toarray() > 0, ~np.eye(5, dtype=bool))
 
 
 @given(st.integers(0, 10_000), st.integers(2, 60), st.integers(1, 12), st.integers(1, 4))

@@ -170,15 +170,11 @@ def test_it_can_be_exported_for_batches_of_any_size(kind):
 @pytest.mark.parametrize(
     ("kind", "wrong", "words"),
     [
-        (
-            "fourier",
-            torch.zeros(4, 3),
-            r"observations have shape \(4, 3\); .* takes \(2,\) or a batch \(n, 2\)",
-        ),
-        ("fourier", torch.zeros(2), r"takes a batch of observations, not one of shape \(2,\); add \[None\]"),
-        ("linear", torch.tensor([1.0]), "must be integer indices, not torch.float32"),
-        ("linear", torch.tensor([True]), "must be integer indices, not torch.bool"),
-        ("conv", torch.zeros(2, 3, 5, 6), r"observations have shape \(2, 3, 5, 6\); .* takes \(5, 6, 3\)"),
+        ("fourier", torch.zeros(4, 3), r"\(4, 3\).*\(n, 2\)"),
+        ("fourier", torch.zeros(2), r"batch.* \[None\]"),
+        ("linear", torch.tensor([1.0]), r"torch\.float32"),
+        ("linear", torch.tensor([True]), r"torch\.bool"),
+        ("conv", torch.zeros(2, 3, 5, 6), r"\(2, 3, 5, 6\).*\(5, 6, 3\)"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, wrong, words):

@@ -17,7 +17,7 @@ from lapwing.integrations.vector_wrappers import (
 )
 from lapwing.integrations.wrappers import LaplacianObservation, LaplacianReward
 from lapwing.laplacian.encoders import EncoderSpec
-from lapwing.shaping.rewards import FORMS, SHAPED_BY_PHI, Goal, GoalReward
+from lapwing.shaping.rewards import FORMS, Goal
 from tests.integrations.test_wrappers import (
     GAMMA,
     REPRESENTATIONS,
@@ -388,23 +388,21 @@ def test_the_vector_of_wrapped_environments_is_the_wrapped_vector(mode):
 def test_what_does_not_fit_is_refused():
     rep, table = REPRESENTATIONS["position"], TABLES["position"]
     vector = SyncVectorEnv(several())
-    cases = [
-        ("the goal is float32 of shape (3, 2), and observations have shape (2,)", rep, table[:3], {}),
-        ("goal is missing", rep, None, {}),
-        ("takes observations of shape ()", REPRESENTATIONS["index"], table[0], {}),
-        ("reward_scale must be above 0", rep, table[0], {"reward_scale": 0.0}),
-        ("radius must be at least 0", rep, table[0], {"radius": -1.0}),
-    ]
-    for said, given, goal, kwargs in cases:
-        with pytest.raises(ConfigError) as caught:
+    for words, given, goal, kwargs in [
+        (r"goal.* \(3, 2\).* \(2,\)", rep, table[:3], {}),
+        ("goal", rep, None, {}),
+        (r"shape \(\)", REPRESENTATIONS["index"], table[0], {}),
+        ("reward_scale", rep, table[0], {"reward_scale": 0.0}),
+        ("radius", rep, table[0], {"radius": -1.0}),
+    ]:
+        with pytest.raises(ConfigError, match=words):
             VectorLaplacianReward(vector, given, goal, **kwargs)
-        assert said in str(caught.value)
-    with pytest.raises(ConfigError, match=r"takes observations of shape \(\)"):
+    with pytest.raises(ConfigError, match=r"shape \(\)"):
         VectorLaplacianObservation(vector, REPRESENTATIONS["index"])
     shaped = VectorLaplacianReward(vector, rep, table[0])
     shaped.reset(seed=0)
     some = np.array([True, False, False, False])
-    with pytest.raises(ConfigError, match="must be like those of the others"):
+    with pytest.raises(ConfigError, match="goal for some"):
         shaped.reset(options={"goal": Goal(table[0], radius=0.5), "reset_mask": some})
 
 
@@ -419,15 +417,3 @@ def test_how_episodes_begin_anew():
         assert autoreset_mode(SyncVectorEnv([restless], autoreset_mode=mode)) == mode
         Plain.metadata = {"autoreset_mode": mode.value}
         assert autoreset_mode(Plain()) == mode
-
-
-def test_forms_that_look_at_phi_are_all_here():
-    """`goal_distance` is that of the embedding for these alone."""
-    rep, goal = REPRESENTATIONS["position"], TABLES["position"][40]
-    for form in FORMS:
-        vector = VectorLaplacianReward(SyncVectorEnv([restless]), rep, goal, form=form, gamma=GAMMA)
-        vector.reset(seed=0)
-        seen, _, _, _, infos = vector.step(np.zeros(1, int))
-        to = GoalReward(form, Goal(goal), rep, "commute", GAMMA).distances(seen)
-        expected = to.latent if form in SHAPED_BY_PHI else to.raw
-        np.testing.assert_allclose(infos["goal_distance"], expected, rtol=1e-4)
