@@ -189,13 +189,6 @@ def policy(actor: MLP, seen: np.ndarray) -> np.ndarray:
 
 
 class TestReplay:
-    def test_its_shapes(self):
-        seen, actions, rewards, after = whole("fixed").replay
-        assert seen.shape == after.shape == (ROUNDS, BODIES, 6)
-        assert actions.shape == (ROUNDS, BODIES, 2)
-        assert rewards.shape == (ROUNDS, BODIES)
-        assert all(array.dtype == np.float32 for array in (seen, actions, rewards, after))
-
     @KINDS
     def test_every_transition_is_a_step_of_the_simulator(self, kind):
         """From the observation alone, for that is all of a body's state but the time."""
@@ -493,19 +486,13 @@ def run_away(tmp_path, monkeypatch) -> Kept:
     """A run whose reward is no number, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     kept = Kept()
-    with pytest.raises(
-        NonFiniteError, match=r"Q is not finite at step \d+; lower --critic-rate or --actor-rate"
-    ):
+    with pytest.raises(NonFiniteError, match=r"step \d+;.*--critic-rate"):
         train_in_arena(simulator(), SELDOM, lambda seen: nearness(seen) * np.nan, checkpoints=kept)
     return kept
 
 
-def test_values_that_run_away_are_told_with_the_remedy_and_not_kept(run_away):
-    assert run_away.rows == []
-    assert run_away.states == []
-
-
-def test_values_that_run_away_do_not_reach_the_simulator(run_away, tmp_path, capfd):
+def test_values_that_run_away_are_not_kept_and_do_not_reach_the_simulator(run_away, tmp_path, capfd):
     """MuJoCo would complain of each push on standard error and in a file in the working directory."""
+    assert (run_away.rows, run_away.states) == ([], [])
     assert list(tmp_path.iterdir()) == []
     assert "WARNING" not in capfd.readouterr().err

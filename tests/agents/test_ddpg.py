@@ -157,11 +157,6 @@ class TestActions:
             found, policy(actor, parameters(actor), seen), atol=1e-3 if size < 1e6 else 1
         )
 
-    def test_are_those_of_the_network(self):
-        actor = learner().online.actor
-        found = eqx.filter_jit(ddpg.act)(actor, jnp.asarray(OBSERVATIONS))
-        np.testing.assert_allclose(found, policy(actor, parameters(actor), OBSERVATIONS), atol=1e-5)
-
 
 # The losses
 
@@ -286,20 +281,6 @@ class TestUpdate:
             np.testing.assert_array_equal(network.shift, before.shift)
             np.testing.assert_array_equal(network.scale, before.scale)
 
-    def test_the_first_step_goes_by_the_learning_rates(self):
-        """Along the sign of the gradient, whatever its size."""
-        start, batch = learner(0), some_batch()
-        after, _ = eqx.filter_jit(lambda now: ddpg.update(now, OPTIMISERS, batch, GAMMA, 0.0))(start)
-        for network, before, rate in zip(after.online, start.online, (ACTOR_RATE, CRITIC_RATE), strict=True):
-            moves = np.concatenate(
-                [
-                    np.abs(new - old).ravel()
-                    for new, old in zip(parameters(network), parameters(before), strict=True)
-                ]
-            )
-            assert np.all(np.isclose(moves, rate, rtol=0.02) | (moves < 1e-9))
-            assert np.isclose(moves, rate, rtol=0.02).mean() > 0.5
-
 
 class TestMovedTarget:
     @pytest.mark.parametrize("rate", [0.001, 0.3])
@@ -375,13 +356,3 @@ class TestNoise:
         added = (noise[1:] - 0.85 * noise[:-1]) / 0.2
         assert kstest(added.ravel(), "norm").pvalue > 1e-3
         assert abs(np.corrcoef(added[:, ::2].ravel(), added[:, 1::2].ravel())[0, 1]) < 0.06
-
-    def test_without_spread_it_dies_away(self):
-        generator, noise = np.random.default_rng(0), np.array([[1.0, -2.0]])
-        for _ in range(3):
-            noise = ddpg.next_noise(noise, 0.25, 0.0, generator)
-        np.testing.assert_allclose(noise, 0.75**3 * np.array([[1.0, -2.0]]))
-
-    def test_that_never_settles_is_a_random_walk(self):
-        noise = walk(0.0, 0.1, 50)
-        assert noise[-1].var() == pytest.approx(50 * 0.01, rel=0.15)

@@ -189,6 +189,8 @@ class TestOnALine:
         assert None not in env.seeds + judge.seeds
         assert len(set(env.seeds)) == len(env.seeds) > 400
         assert not set(env.seeds) & set(judge.seeds)
+        assert env.closed
+        assert judge.closed
 
     def test_evaluations_are_of_the_same_episodes(self):
         _, _, _, judge = on_a_line()
@@ -208,11 +210,6 @@ class TestOnALine:
         for episode in [episode for episode in judge.episodes if episode][20:]:
             for here, action, *_ in episode:
                 assert action == 3 + best[here]
-
-    def test_both_environments_are_closed(self):
-        _, _, env, judge = on_a_line()
-        assert env.closed
-        assert judge.closed
 
 
 def test_what_is_recorded():
@@ -391,14 +388,13 @@ class Seeing(gymnasium.Env):
 
 class TestRefused:
     def test_continuous_actions(self):
-        message = r"DQN needs a Discrete action space, not Box\(-2\.0, 2\.0"
         envs = []
 
         def make():
             envs.append(Logged(gymnasium.make("Pendulum-v1")))
             return envs[-1]
 
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(ConfigError, match=r"Discrete action.* Box\(-2\.0, 2\.0"):
             train_on_env(make, TINY)
         assert all(env.closed for env in envs)
         assert all(env.seeds == [] for env in envs)
@@ -412,8 +408,7 @@ class TestRefused:
         ],
     )
     def test_observations_that_no_network_takes(self, space, named):
-        message = f"DQN takes Discrete observations, vectors or images .*, not {named}.*FlattenObservation"
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(ConfigError, match=f"observations.* {named}.*FlattenObservation"):
             train_on_env(lambda: Seeing(space), TINY)
 
     def test_the_remedy_helps(self):
@@ -443,15 +438,11 @@ def test_an_environment_without_a_time_limit_does_not_hang():
         train_on_env(lambda: Patience(gymnasium.make("CliffWalking-v1")), settings)
 
 
-class TestNotFinite:
-    def test_is_told(self):
-        with pytest.raises(NonFiniteError, match="Q is not finite at step 50; lower --learning-rate"):
-            trained(cartpole, dataclasses.replace(TINY, learning_rate=1e30))
-
-    def test_is_told_where_only_the_values_are(self):
-        """After one step the loss was still finite, and the values are no more."""
-        with pytest.raises(NonFiniteError, match="Q is not finite at step 1;"):
-            trained(cartpole, dataclasses.replace(TINY, learning_rate=1e30, steps=1))
+@pytest.mark.parametrize("steps", [150, 1])
+def test_values_that_run_away_are_told(steps):
+    """After one step the loss was still finite, and the values are no more."""
+    with pytest.raises(NonFiniteError, match=f"step {min(steps, 50)};.*--learning-rate"):
+        trained(cartpole, dataclasses.replace(TINY, learning_rate=1e30, steps=steps))
 
 
 @pytest.mark.parametrize("part", ["observation", "reward"])

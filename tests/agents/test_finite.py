@@ -377,7 +377,7 @@ class TestBits:
 class TestNotFinite:
     def test_is_told_and_nothing_is_kept(self):
         kept = Kept()
-        with pytest.raises(NonFiniteError, match="Q is not finite at step 5; lower --learning-rate"):
+        with pytest.raises(NonFiniteError, match=r"step 5;.*--learning-rate"):
             trained(rewards=1e30 * sparse_rewards(), checkpoints=kept)
         assert kept.rows == []
         assert kept.states == []
@@ -385,5 +385,5 @@ class TestNotFinite:
     def test_is_told_where_only_the_values_are(self):
         """After one step the loss was still finite, and the values are no more."""
         settings = dataclasses.replace(TINY, observation="position", learning_rate=1e30, steps=1)
-        with pytest.raises(NonFiniteError, match="Q is not finite at step 1;"):
+        with pytest.raises(NonFiniteError, match="step 1;"):
             trained(settings)
