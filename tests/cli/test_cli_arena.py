@@ -17,8 +17,8 @@ import pytest
 from PIL import Image
 
 import lapwing
+from lapwing.cli import agent_report as report
 from lapwing.cli import options as commands
-from lapwing.cli import report
 from lapwing.cli.main import main as cli
 from lapwing.runs import control
 from lapwing.runs.folder import FIGURES

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lapwing import plots
-from lapwing.cli.report import audit_table, draw_all, summary_table
+from lapwing.cli.agent_report import audit_table
+from lapwing.cli.report import draw_all, summary_table
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import StorageError
 from lapwing.mazes import parse_maze, read_maze

@@ -18,8 +18,8 @@ from lapwing import plots
 from lapwing.agents import ddpg
 from lapwing.agents.agent import ControlAgent
 from lapwing.agents.attempts import Attempts, attempt
-from lapwing.cli import report
-from lapwing.cli.report import control_table, draw_control, filmed
+from lapwing.cli import agent_report as report
+from lapwing.cli.agent_report import control_table, draw_control, filmed
 from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
