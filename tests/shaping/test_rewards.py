@@ -22,7 +22,7 @@ from lapwing.shaping.rewards import (
     check_form,
     one_step_scale,
 )
-from tests import exact
+from tests.support import exact
 
 GAMMA = 0.9
 # Three steps: on the way, onto the goal, and on the way where the episode terminates.
