@@ -30,7 +30,7 @@ from lapwing.envs.arena import Arena
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError, DatasetError, MazeError
 from lapwing.mazes import Maze, parse_maze
-from tests import exact
+from tests.support import exact
 
 ROOM = "#####\n#..G#\n#...#\n#####\n"
 
