@@ -23,10 +23,10 @@ from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
 from lapwing.laplacian.online import OnlinePhi, PhiLearner
 from lapwing.laplacian.representation import named_arrays
-from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.control import ResolvedControl
 from lapwing.shaping.rewards import Goal
+from tests.support.interruptions import Interrupted
 from tests.support.training import counted, episodes
 
 LENGTH = 9
@@ -57,10 +57,6 @@ def short_episodes():
         for module in (rounds, continuous, attempts):
             patch.setattr(module, "EPISODE_LENGTH", LENGTH)
         yield
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
 
 
 class Kept:
@@ -185,9 +181,6 @@ def policy(actor: MLP, seen: np.ndarray) -> np.ndarray:
     return np.tanh(through(actor, seen))
 
 
-# The replay
-
-
 class TestReplay:
     @KINDS
     def test_every_transition_is_a_step_of_the_simulator(self, kind):
@@ -246,9 +239,6 @@ class TestReplay:
         assert run.training.lengths.tolist() == [n for each in TIMES[:-1].T for n in episodes(list(each))]
 
 
-# What the bodies do
-
-
 class TestActions:
     def test_at_first_they_are_uniformly_random(self):
         pushes = whole("fixed").replay.actions[:RANDOM].ravel()
@@ -290,9 +280,6 @@ class TestActions:
             bias = np.asarray(run.kept.after(round_).learner.online.actor.layers[-1].bias)
             assert before is None or (bias != before).any()
             before = bias
-
-
-# What φ learns from
 
 
 class TestPairs:
@@ -374,9 +361,6 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
     assert set(metrics) >= {"phi/loss", "critic/loss", "actor/loss"}
 
 
-# What is recorded
-
-
 class TestRecords:
     COMMON = frozenset({"critic/loss", "critic/q", "actor/loss", "success", "distance", "step", "seconds"})
 
@@ -418,9 +402,6 @@ class TestRecords:
         np.testing.assert_array_equal(training.actor.layers[0].weight, actor.layers[0].weight)
 
 
-# The same bits
-
-
 class TestBits:
     def test_the_same_seed_gives_the_same_however_often_it_is_evaluated(self):
         kept = Kept()
@@ -454,9 +435,7 @@ class TestBits:
         assert state_bytes(cut.states[0][0]) == before, "what was kept is not written to"
         assert training.seconds > cut.states[0][2]
 
-    def test_a_run_folder_goes_on_to_the_same(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-        monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+    def test_a_run_folder_goes_on_to_the_same(self, tmp_path, often):
 
         def stop(step, steps, row):
             if step:

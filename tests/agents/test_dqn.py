@@ -50,9 +50,6 @@ def arrays(tree) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
 
 
-# Targets and loss
-
-
 class TestTargets:
     @given(st.integers(0, 2**32 - 1), st.floats(0.01, 0.99))
     def test_what_follows_counts_unless_the_episode_terminated(self, seed, gamma):
@@ -161,9 +158,6 @@ class TestMovedTarget:
             np.testing.assert_array_equal(now, before)
 
 
-# Actions
-
-
 class TestEpsilonGreedy:
     VALUES = jnp.array([0.1, -3.0, 2.5, 2.4])
     DRAWS = 4_000
@@ -189,9 +183,6 @@ class TestEpsilonGreedy:
     def test_of_equal_values_the_first_counts_as_best(self):
         """As NumPy's argmax, by which policies are evaluated."""
         assert int(epsilon_greedy(jnp.array([1.0, 2.0, 2.0]), 0.0, key=jax.random.key(0))) == 1
-
-
-# The network
 
 
 class TestNetwork:

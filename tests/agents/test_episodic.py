@@ -18,12 +18,12 @@ from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import EpisodicState, space_spec, train_on_env
 from lapwing.errors import ConfigError, DatasetError, NonFiniteError
 from lapwing.mazes import parse_maze
-from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import AgentSettings
 from lapwing.shaping.rewards import Goal, GoalReward
 from tests.support import exact
 from tests.support.environments import Line
+from tests.support.interruptions import Interrupted
 
 TINY = AgentSettings(
     random_steps=60,
@@ -125,9 +125,6 @@ def on_a_line():
 
 def weights(training: Training) -> list[bytes]:
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(eqx.filter(training.q, eqx.is_array))]
-
-
-# Values
 
 
 class TestOnALine:
@@ -443,10 +440,6 @@ def test_an_environment_that_gives_nan_is_named_before_it_is_learned(part):
 # The same bits
 
 
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
-
-
 class TestBits:
     def test_the_same_seed_gives_the_same_and_others_differ(self):
         first, second = (trained(line)[0] for _ in range(2))
@@ -455,9 +448,7 @@ class TestBits:
         assert weights(first) != weights(other)
 
     @pytest.mark.parametrize("stop_at", [50, 100])
-    def test_an_interrupted_run_goes_on_to_the_same(self, tmp_path, monkeypatch, stop_at):
-        monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-        monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+    def test_an_interrupted_run_goes_on_to_the_same(self, tmp_path, often, stop_at):
         settings = dataclasses.replace(TINY, epsilon=0.3)
 
         def stop(step, steps, row):
@@ -481,9 +472,7 @@ class TestBits:
         np.testing.assert_array_equal(again.returns, straight.returns)
         assert [row["step"] for row in RunFolder(tmp_path).metrics()] == [50, 100, 150]
 
-    def test_going_on_does_not_repeat_the_random_steps(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-        monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+    def test_going_on_does_not_repeat_the_random_steps(self, tmp_path, often):
         envs = []
 
         def make():

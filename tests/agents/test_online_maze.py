@@ -21,7 +21,6 @@ from lapwing.agents.finite import AgentState, OnlineRewards, Tables, train_on_ma
 from lapwing.errors import ConfigError
 from lapwing.laplacian.encoders import EncoderSpec, Linear, init_encoder
 from lapwing.laplacian.online import PhiLearner, PhiState
-from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.shaping import online_rewards
 from lapwing.runs.train import reopen_agent
@@ -294,9 +293,7 @@ class TestRun:
         saved = (online_run / "agent.safetensors").read_bytes()
         assert (tmp_path / "agent.safetensors").read_bytes() == saved
 
-    def test_an_unfinished_run_goes_on_to_the_same(self, maze, online_run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-        monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+    def test_an_unfinished_run_goes_on_to_the_same(self, maze, online_run, tmp_path, often):
 
         def stop(phase, done, total, metrics):
             if phase == "training" and done >= 40:

@@ -124,14 +124,6 @@ class TestContract:
             env.reset(seed=3)[0]["observation"], again.reset(seed=3)[0]["observation"]
         )
 
-    def test_vector_environments(self):
-        envs = gymnasium.make_vec("lapwing/PointUMaze-v0", num_envs=3, vectorization_mode="sync")
-        observations, _ = envs.reset(seed=0)
-        assert observations["observation"].shape == (3, 6)
-        assert len(np.unique(observations["achieved_goal"], axis=0)) == 3
-        observations, rewards, *_ = envs.step(envs.action_space.sample())
-        assert rewards.shape == (3,)
-
     def test_an_observation_is_the_callers_to_write_on(self):
         env = make("lapwing/PointUMaze-v0")
         env.reset(seed=0)
@@ -357,16 +349,6 @@ class TestRender:
         for _ in range(10):
             env.step(np.ones_like(env.action_space.sample()))
         assert (env.render() != first).any()
-
-    def test_to_render_changes_no_step(self):
-        envs = [make("lapwing/AntUMaze-v0", render_mode=mode) for mode in (None, "rgb_array")]
-        for env in envs:
-            env.reset(seed=0)
-        for _ in range(4):
-            action = envs[0].action_space.sample()
-            assert [env.render() is None for env in envs] == [True, False]
-            steps = [env.step(action)[0]["observation"] for env in envs]
-            np.testing.assert_array_equal(*steps)
 
     def test_closed_and_opened_again(self):
         env = ControlEnv("Point", "UMaze", render_mode="rgb_array")

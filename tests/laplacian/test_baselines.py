@@ -222,34 +222,6 @@ def test_tabular_successor_features_give_the_laplacians_subspace():
     np.testing.assert_allclose(found.singular_values, expected, rtol=1e-9)
 
 
-def temporal_differences(psi, episodes, gamma, rate, sweeps) -> list[np.ndarray]:
-    """TD(0) from zero, transition by transition and in the mean of a sweep; M after each tenth of them."""
-    here, there = transitions_of(episodes)
-    weights, history = np.zeros((psi.shape[1], psi.shape[1])), []
-    for sweep in range(1, sweeps + 1):
-        errors = psi[here] + gamma * psi[there] @ weights - psi[here] @ weights
-        weights = weights + rate * psi[here].T @ errors / len(here)
-        if sweep % (sweeps // 10) == 0:
-            history.append(weights)
-    return history
-
-
-@pytest.mark.parametrize("rank", [2, 4, 6])
-def test_temporal_differences_approach_the_fixed_point(rank):
-    """Also with dependent features, and with a state that was reached but never left."""
-    episodes = [*random_episodes(rank, n_states=8), np.array([0, 3, 8]), np.array([2, 8])]
-    generator = np.random.default_rng(rank)
-    left, _ = np.linalg.qr(generator.standard_normal((8, rank)))
-    right, _ = np.linalg.qr(generator.standard_normal((6, rank)))
-    never_left = generator.standard_normal((1, 6))
-    psi = np.concatenate([left @ right.T, never_left / np.linalg.norm(never_left) / 2])
-    fixed = baselines.td_fixed_point(psi, csr_array(count_matrix(episodes, 9)), 0.9)
-    history = temporal_differences(psi, episodes, 0.9, rate=0.5, sweeps=2_000)
-    distances = np.array([np.abs(weights - fixed).max() for weights in history])
-    assert distances[-1] < 1e-9 < distances[0]
-    assert (np.diff(distances) <= 1e-12).all()
-
-
 def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_successor_features():
     episodes = random_episodes(4)
     psi = np.random.default_rng(4).standard_normal((9, 5))
@@ -264,16 +236,6 @@ def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_successor_feat
     for index in range(3):
         assert largest_angle(functions[:, [index]], psi @ right[[index]].T) < 1e-6
     np.testing.assert_allclose(found.singular_values, sizes[:3] / np.sqrt(len(here)), rtol=1e-9)
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), times=st.integers(2, 5))
-def test_successor_features_do_not_change_with_more_of_the_same(seed, times):
-    episodes = random_episodes(seed)
-    psi = np.random.default_rng(seed).standard_normal((9, 4))
-    once = successor_features(data(episodes, np.arange(9)), 4, features=psi, gamma=0.5)
-    again = successor_features(data(episodes * times, np.arange(9)), 4, features=psi, gamma=0.5)
-    np.testing.assert_allclose(once.singular_values, again.singular_values, rtol=1e-6)
 
 
 # The network

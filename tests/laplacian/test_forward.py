@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.encoders import EncoderSpec, same_padding
-from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype, folded
+from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 from tests.support.representations import (
     answer,
@@ -210,17 +210,6 @@ def test_the_constant_alone_is_refused():
 
 
 # The parts
-
-
-def test_folding_adds_no_layer(kind):
-    """What the last layer gives is the answer: (inputs, d), whatever the answer is."""
-    rep = REPRESENTATIONS[kind]
-    plain, commute = folded(rep, "phi"), folded(rep, "commute")
-    assert len(plain.layers) == len(commute.layers)
-    assert plain.layers[-1][0].shape[1] == 6
-    assert commute.layers[-1][0].shape == (plain.layers[-1][0].shape[0], 3)
-    for (first, _), (second, _) in zip(plain.layers[:-1], commute.layers[:-1], strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 @given(size=st.integers(1, 50), stride=st.integers(1, 4))

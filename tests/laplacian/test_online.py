@@ -142,9 +142,6 @@ def within_episodes(length, filled, lam, key):
     return sample_recent_pairs(horizon, filled, lam, 64, key=key)
 
 
-# The learner
-
-
 class TestRecipes:
     def test_the_numbers_are_those_of_the_paper_or_others(self):
         assert PhiLearner.of(PRESETS["paper-control"]) == PhiLearner(2.0, 0.1, 0.99, 0.95, 128, 1e-3)

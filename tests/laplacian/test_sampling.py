@@ -231,11 +231,6 @@ class TestStates:
         places = np.asarray(sample_states(37, 100_000, key=jax.random.key(0)))
         assert fits(np.bincount(places, minlength=37), np.full(37, 1 / 37))
 
-    def test_independent_of_each_other(self):
-        first, second = (np.asarray(sample_states(5, 50_000, key=jax.random.key(seed))) for seed in (1, 2))
-        joint = np.bincount(5 * first + second, minlength=25)
-        assert fits(joint, np.full(25, 1 / 25))
-
 
 class TestSurvivingShare:
     @settings(max_examples=200)

@@ -1,6 +1,5 @@
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,30 +10,9 @@ from lapwing.laplacian.target import open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings
 from tests.support import exact
+from tests.support.sources import ROOM, walk
 
-ROOM = "#####\n#..G#\n#...#\n#####\n"
 FEW = LearnSettings(transitions=300, episode_length=20)
-
-
-@pytest.fixture
-def maze_file(tmp_path) -> Path:
-    path = tmp_path / "room.txt"
-    path.write_text(ROOM)
-    return path
-
-
-def walk(states: int = 4, steps: int = 200, seed: int = 0) -> np.ndarray:
-    """A walk around a ring, as vectors on a circle."""
-    moves = np.random.default_rng(seed).choice([-1, 1], steps).cumsum() % states
-    angles = 2 * np.pi * moves / states
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@pytest.fixture
-def data_file(tmp_path) -> Path:
-    path = tmp_path / "ring.npz"
-    Experience(walk(), [100, 100]).save(path)
-    return path
 
 
 # What is learned from
@@ -81,16 +59,6 @@ def test_staying_is_an_action_if_asked_for():
     np.testing.assert_allclose(target.chain().eigenpairs(20)[0], expected, atol=1e-9)
     assert target.world is not None
     assert target.world.n_actions == 5
-
-
-def test_the_chain_of_experience_counts_what_followed_what():
-    target = open_target("OneRoom", FEW)
-    assert target.experience is not None
-    ids, horizons = target.experience.observations, target.experience.horizons
-    pairs = {(ids[t], ids[t + 1]) for t in np.flatnonzero(horizons > 0)}
-    kernel = target.one_step.kernel()
-    assert {(u, v) for u, v in np.argwhere(kernel > 0)} == pairs | {(v, u) for u, v in pairs}
-    assert target.one_step is target.one_step
 
 
 def test_a_maze_file_and_a_maze_object_are_the_same_target(maze_file):
@@ -152,13 +120,6 @@ def test_an_environment_with_numbered_states_is_enumerated():
     target = open_target("gym:FrozenLake-v1", LearnSettings(transitions=200))
     assert target.n_states == 16
     assert target.observation_shape == ()
-
-
-def test_lapwings_own_environments_are_environments_too():
-    target = open_target("gym:lapwing/FourRoom-v0", LearnSettings(transitions=2_000))
-    assert target.world is None
-    assert target.n_states is not None
-    assert target.n_states <= 152
 
 
 def test_what_was_collected_before_is_not_collected_again(tmp_path):

@@ -37,11 +37,6 @@ def walk() -> Experience:
 # Each form of a target
 
 
-def test_learning_from_a_maze_by_name(four_room):
-    assert four_room.phi(np.zeros(2)).shape == (8,)
-    assert four_room.eigenfunctions(np.zeros((3, 2))).shape == (3, 4)
-
-
 def test_learning_from_a_maze_file_and_from_a_maze(maze_file):
     first = lapwing.learn(maze_file, **QUICK)
     second = lapwing.learn(str(maze_file), **QUICK)
@@ -146,8 +141,8 @@ def test_dimensions_that_vanish_are_told():
             learning_rate=0.03,
         )
     messages = " ".join(str(warning.message) for warning in caught)
-    assert "only 4 of 12 dimensions survive" in messages
-    assert "of 12 eigenfunctions could be learned" in messages
+    assert "only 4 of 12 dimensions" in messages
+    assert "of 12 eigenfunctions" in messages
     assert rep.dim < 12
     assert rep.eigenfunctions(np.arange(5)).shape == (5, rep.dim)
 
@@ -207,7 +202,7 @@ def test_a_run_on_data_needs_that_data_to_be_reopened(walk, tmp_path):
     assert reopen(out).target.name == "walk"
     (tmp_path / "walk.npz").unlink()
     assert lapwing.load(out).dim == 3
-    with pytest.raises(DatasetError, match=r"walk\.npz is no longer the file that was learned from"):
+    with pytest.raises(DatasetError, match=r"walk\.npz"):
         reopen(out)
 
 
@@ -221,7 +216,7 @@ def test_a_run_on_data_at_hand_keeps_it(walk, tmp_path):
 def test_an_unfinished_run_cannot_be_measured(four_room_run, tmp_path):
     out = Path(shutil.copytree(four_room_run, tmp_path / "run"))
     (out / "result.json").unlink()
-    with pytest.raises(ConfigError, match=r"holds an unfinished run; go on with .*--resume"):
+    with pytest.raises(ConfigError, match=r"unfinished run.* --resume"):
         reopen(out)
 
 
@@ -249,24 +244,22 @@ def test_progress_is_told_phase_by_phase(tmp_path):
 # What is refused
 
 
-@pytest.mark.parametrize("flag", ["overwrite", "resume"])
-def test_overwrite_and_resume_need_a_folder(flag):
-    with pytest.raises(ConfigError, match="overwrite and resume go with out; name a run folder"):
-        lapwing.learn("FourRoom", **{flag: True})
-
-
-def test_an_unknown_setting_is_refused_with_the_nearest():
-    with pytest.raises(ConfigError, match="unknown setting 'step'; did you mean steps"):
-        lapwing.learn("FourRoom", step=10)
-
-
-def test_an_unknown_target_is_refused_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"unknown target 'TwoRom'.*did you mean TwoRoom"):
-        lapwing.learn("TwoRom")
+@pytest.mark.parametrize(
+    ("target", "given", "words"),
+    [
+        ("FourRoom", {"overwrite": True}, "out"),
+        ("FourRoom", {"resume": True}, "out"),
+        ("FourRoom", {"step": 10}, r"'step'.* steps\?"),
+        ("TwoRom", {}, r"'TwoRom'.* TwoRoom\?"),
+    ],
+)
+def test_what_cannot_be_meant(target, given, words):
+    with pytest.raises(ConfigError, match=words):
+        lapwing.learn(target, **given)
 
 
 def test_a_maze_with_parts_out_of_reach_is_learned_where_its_goal_is(tmp_path):
     (tmp_path / "two.txt").write_text("#######\n#..#.G#\n#..#..#\n#..#..#\n#######\n")
-    with pytest.warns(LapwingWarning, match=r"6 floor cells cannot be reached.*part with the goal, 6 cells"):
+    with pytest.warns(LapwingWarning, match="6 floor cells"):
         rep = lapwing.learn(tmp_path / "two.txt", **(QUICK | {"observation": "index"}))
     assert rep.spec.n_states == 6

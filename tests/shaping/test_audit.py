@@ -45,9 +45,6 @@ def audited(text: str, form: str, *, length: int = 50, gamma: float = 0.5, stay:
     return audit(task, form, task.distances(), gamma=gamma)
 
 
-# By hand
-
-
 class TestCorridor:
     """Five cells in a row: what is near is near on foot."""
 
@@ -294,9 +291,6 @@ def test_units_of_a_distance_do_not_matter(case, unit):
     )
     assert plain.as_json() == pytest.approx(scaled.as_json())
     np.testing.assert_array_equal(plain.optima, scaled.optima)
-
-
-# Greedy policies
 
 
 class TestGreedyPolicy:

@@ -325,9 +325,6 @@ class TestSteps:
                 scale_of(positions[:3], positions[:3])
 
 
-# What is refused
-
-
 class TestRefused:
     def refuse(self, words: str, form: str, representation, gamma: float | None) -> None:
         """By the check and by the reward alike."""

@@ -102,9 +102,6 @@ class TestPolicies:
         return np.array(walks).T, np.array(returns)
 
 
-# Distances and rewards as tables
-
-
 class TestDistances:
     @given(exact.small_mazes(), st.booleans())
     def test_steps_in_any_maze(self, text, stay):
@@ -165,9 +162,6 @@ class TestRewards:
             task.rewards("sparse", task.distances(), 1.5)
 
 
-# Scales
-
-
 class TestScales:
     @pytest.mark.parametrize("name", OPTIMAL)
     def test_steps_are_of_the_scale_of_steps(self, name):
@@ -218,9 +212,6 @@ class TestScales:
         task, embedded = task_of("G..\n"), np.array([[1.0], [4.0], [7.0]])
         assert default_scale(task, form, filter, embedded) == pytest.approx(1 / 3)
         assert default_scale(task, form, filter, np.ones((3, 1))) == 1
-
-
-# Which task
 
 
 class TestGridTask:
