@@ -22,7 +22,7 @@ from lapwing.data.source import DataFile, Env, GymEnv, MinariSet, Source, env_na
 from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.plane import Plane, random_walks
-from lapwing.envs.simulator import Simulator, random_episodes
+from lapwing.envs.simulator import Simulator, goal_observation, random_episodes
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
 from lapwing.mazes import Maze
@@ -127,6 +127,11 @@ class Target:
         if self.plane is not None:
             return self.plane.points(FINENESS).astype(np.float32)
         return self.states
+
+    def goal_observation(self) -> np.ndarray:
+        """What φ sees at the goal of the arena."""
+        assert self.arena is not None
+        return goal_observation(self.arena, whole=self.observation_shape[0] > 2)
 
     def typical_observations(self, seed: int) -> np.ndarray:
         """Every state once, or ten thousand observations where states are not enumerated; fewer if large."""
