@@ -27,7 +27,7 @@ from lapwing.envs.make import env_name, make_env, make_envs
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError, DatasetError, MazeError
 from lapwing.mazes import Maze, parse_maze
-from tests import exact
+from tests.support import exact
 
 ROOM = "#####\n#..G#\n#...#\n#####\n"
 
