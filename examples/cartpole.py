@@ -7,7 +7,6 @@ import gymnasium
 
 import lapwing
 from lapwing import plots
-from lapwing.cli.report import telling_features
 
 NAMES = ("position", "velocity", "angle", "angular velocity")
 
@@ -25,7 +24,7 @@ def main(out: Path) -> None:
     print("eigenvalues", rep.eigenvalues.round(4))
     some = experience.observations[::10]
     functions = rep.eigenfunctions(some)
-    first, second = telling_features(some, functions[:, 1:])
+    first, second = plots.telling_features(some, functions[:, 1:])
     names = NAMES[first], NAMES[second]
     figure = plots.draw_over_features(some[:, [first, second]], names, functions, rep.eigenvalues)
     print(plots.save_figure(figure, out / "cartpole")[0])

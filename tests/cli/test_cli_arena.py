@@ -17,16 +17,16 @@ import pytest
 from PIL import Image
 
 import lapwing
+from lapwing.cli import agent_report as report
 from lapwing.cli import options as commands
-from lapwing.cli import report
 from lapwing.cli.main import main as cli
 from lapwing.runs import control
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.control import ControlSettings
 from lapwing.settings.learn import LearnSettings
-from tests.cli.test_cli import called, refused, unboxed
-from tests.figures.test_reaching import TINY_PHI
+from tests.support.command_line import called, refused, unboxed
+from tests.support.small_runs import TINY_PHI
 
 TINY = ["--steps", "320", "--evaluate-every", "160", "--random-steps", "1600"]
 TINY_LEARN = ["--transitions", "3000", "--steps", "3", "--dim", "4", "--lam", "0.9", "--hidden", "16"]

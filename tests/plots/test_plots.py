@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lapwing import plots
-from lapwing.cli.report import audit_table, draw_all, summary_table
+from lapwing.cli.agent_report import audit_table
+from lapwing.cli.report import draw_all, summary_table
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import StorageError
 from lapwing.mazes import parse_maze, read_maze
@@ -16,7 +17,7 @@ from lapwing.runs.compare import compare_rewards
 from lapwing.runs.folder import FIGURES
 from lapwing.runs.learn import reopen
 from lapwing.shaping.tasks import grid_task
-from tests import exact
+from tests.support import exact
 
 WORLD = GridWorld(parse_maze("#####\n#..G#\n#.#.#\n#####\n", name="bend"))
 

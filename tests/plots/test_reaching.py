@@ -18,8 +18,8 @@ from lapwing import plots
 from lapwing.agents import ddpg
 from lapwing.agents.agent import ControlAgent
 from lapwing.agents.attempts import Attempts, attempt
-from lapwing.cli import report
-from lapwing.cli.report import control_table, draw_control, filmed
+from lapwing.cli import agent_report as report
+from lapwing.cli.agent_report import control_table, draw_control, filmed
 from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
@@ -29,7 +29,7 @@ from lapwing.plots.reaching import draw_arena
 from lapwing.runs.control import ControlOutcome
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.control import ControlSettings
-from tests.laplacian.test_target_arena import Known
+from tests.support.representations import Known
 
 U_MAZE = open_arena("PointUMaze")
 CROOKED = make_arena(U_MAZE.body, parse_maze("..#G\n.#..\n...#\n", name="Crooked"), cell=1.5)

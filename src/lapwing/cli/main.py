@@ -188,8 +188,8 @@ def _evaluate(command: Evaluate) -> None:
 
 
 def _audit(command: Audit) -> None:
+    from lapwing.cli.agent_report import ABOUT_AUDIT, audit_table, draw_comparison
     from lapwing.cli.progress import stderr_console
-    from lapwing.cli.report import ABOUT_AUDIT, audit_table, draw_comparison
     from lapwing.runs.compare import compare_rewards
     from lapwing.settings.agents import read_cell
 
@@ -339,14 +339,14 @@ def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -
 
 
 def _show_agent(outcome: "AgentOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
-    from lapwing.cli.report import agent_table, draw_agent
+    from lapwing.cli.agent_report import agent_table, draw_agent
 
     pictures = draw_agent(outcome, out / "figures")
     _show_run(agent_table(outcome), pictures, outcome.result, out, console, as_json)
 
 
 def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
-    from lapwing.cli.report import control_table, draw_control
+    from lapwing.cli.agent_report import control_table, draw_control
 
     pictures = draw_control(outcome, out / "figures")
     _show_run(control_table(outcome), pictures, outcome.result, out, console, as_json)

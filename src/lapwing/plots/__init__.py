@@ -21,6 +21,7 @@ from lapwing.plots.representations import (
     draw_over_features,
     draw_scatter,
     draw_spectrum,
+    telling_features,
     title_of,
 )
 from lapwing.plots.shaping import (
@@ -61,5 +62,6 @@ __all__ = [
     "policy_frames",
     "save_animation",
     "save_figure",
+    "telling_features",
     "title_of",
 ]

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lapwing.envs.gridworld import AGENT, GridWorld
+from lapwing.laplacian.evaluate import rank_correlation
 from lapwing.plots.maps import draw_map
 
 LEARNED, EXACT = "#1f77b4", "#d95f02"
@@ -210,3 +211,22 @@ def draw_observations(world: GridWorld, state: int) -> Figure:
     for axis in (index, position):
         axis.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def telling_features(observations: np.ndarray, functions: np.ndarray) -> tuple[int, int]:
+    """The two features that go most with the first of these functions, above all with the very first.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(500, 3))
+        >>> telling_features(x, np.stack([x[:, 2], np.tanh(x[:, 0])], axis=1))
+        (0, 2)
+    """
+    if observations.shape[1] == 2:
+        return 0, 1
+    shown = functions[:, :4].T
+    told = [
+        sum(rank_correlation(feature, function) ** 2 / place for place, function in enumerate(shown, start=1))
+        for feature in observations.T
+    ]
+    first, second = sorted(np.argsort(told)[-2:].tolist())
+    return first, second
