@@ -17,15 +17,12 @@ from lapwing.data.files import save_episodes
 from lapwing.data.source import (
     DataFile,
     GymEnv,
-    MinariSet,
     describe,
-    env_name,
-    make_env,
-    make_envs,
     read_source,
     recall,
 )
 from lapwing.envs.arena import Arena
+from lapwing.envs.make import env_name, make_env, make_envs
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError, DatasetError, MazeError
 from lapwing.mazes import Maze, parse_maze
@@ -53,11 +50,9 @@ def test_files_and_folders_by_their_paths(maze_file, data_file, tmp_path, as_typ
         assert read_source(as_type(path)) == DataFile(path)
 
 
-def test_an_environment_or_a_minari_data_set_by_its_id():
+def test_an_environment_by_its_id():
     for name in ("CartPole-v1", "minigrid:MiniGrid-Empty-8x8-v0", "my/own.py:Rooms"):
         assert read_source(f"gym:{name}") == GymEnv(name)
-    for name in ("D4RL/door/human-v2", "./data/door"):
-        assert read_source(f"minari:{name}") == MinariSet(name)
 
 
 def test_a_folder_of_data_that_is_not_finished(tmp_path):
