@@ -44,9 +44,6 @@ def start(script: str, *arguments: str | Path, **options) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-# Tensor files
-
-
 @in_one_folder
 @given(st.dictionaries(st.text(min_size=1), arrays, max_size=3), st.dictionaries(st.text(), json_values))
 def test_tensors_come_back_bit_for_bit(tmp_path, tensors, manifest):
@@ -135,9 +132,6 @@ def test_no_bytes_at_all_make_the_reader_stumble(tmp_path, content):
         storage.read_tensors(tmp_path / "any")
 
 
-# JSON
-
-
 @in_one_folder
 @given(json_values)
 def test_json_comes_back(tmp_path, value):
@@ -188,9 +182,6 @@ def test_a_damaged_line_before_the_last_is_refused_by_number(tmp_path):
     path.write_bytes(b'{"step": 1}\n{"step":\n{"step": 3}\n')
     with pytest.raises(CheckpointError, match=r"x\.jsonl .*line 2"):
         storage.read_json_lines(path)
-
-
-# Whole or not at all
 
 
 def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -288,8 +279,6 @@ def test_removing_what_is_not_there_is_no_mistake(tmp_path):
     assert names(tmp_path) == []
 
 
-# The lock
-
 HOLD = """
     import sys, time
     from pathlib import Path
@@ -339,9 +328,6 @@ def test_the_lock_holds_within_one_process_too_and_an_error_lets_go(tmp_path):
         fail()
     with storage.lock(tmp_path):
         pass
-
-
-# Disks that do not take it
 
 
 def test_a_full_disk_is_named_with_its_remedy_and_nothing_is_left_or_lost(tmp_path):

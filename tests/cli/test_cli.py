@@ -34,9 +34,6 @@ def learned(tmp_path_factory) -> tuple[Path, str, str]:
     return out, stdout, stderr
 
 
-# Help
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["learn", "-h"]])
 def test_help_is_no_error(arguments):
     code, out, _ = called(*arguments)
@@ -70,9 +67,6 @@ def test_both_ways_to_call_it(command):
     finished = subprocess.run([*command, "--help"], capture_output=True, text=True)
     assert finished.returncode == 0
     assert "learn" in finished.stdout
-
-
-# lapwing learn
 
 
 def test_json_is_the_only_line_on_standard_output(learned):
@@ -182,9 +176,6 @@ def test_a_run_is_refused_resumed_and_overwritten(elsewhere):
     assert (code, json.loads(out)["steps"]) == (0, 3)
 
 
-# lapwing evaluate
-
-
 def test_evaluating_a_run_gives_its_measures_again(learned):
     folder, out, _ = learned
     for name in ("spectrum.png", "learning.svg"):
@@ -204,9 +195,6 @@ def test_what_is_no_run_cannot_be_evaluated(elsewhere):
     Path("empty").mkdir()
     for name in ("empty", "gone"):
         assert f"{name} is not a run folder" in refused("evaluate", name)
-
-
-# Mistakes
 
 
 @pytest.mark.parametrize(
@@ -315,9 +303,6 @@ def test_learning_that_blows_up_names_the_step(elsewhere):
     assert "Traceback" not in err
 
 
-# As a process of its own
-
-
 @pytest.mark.slow
 def test_the_whole_command_as_a_process(tmp_path):
     command = [sys.executable, "-m", "lapwing", "learn", "FourRoom", "--json", *QUICK]
@@ -393,8 +378,6 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path):
     assert printed == ["2 True False", "0", "True"]
 
 
-# Agents and the audit of their rewards
-
 TINY = ["--random-steps", "200", "--steps", "40", "--evaluate-every", "20", "--hidden", "8"]
 
 
@@ -431,14 +414,6 @@ def test_an_agent_learns_its_phi_first(elsewhere):
 def test_the_folder_of_an_agent_is_named_by_its_reward(elsewhere):
     assert called("train", "TwoRoom", "--reward", "sparse", *TINY)[0] == 0
     assert (elsewhere / "runs" / "TwoRoom-sparse" / "agent.safetensors").is_file()
-
-
-def test_an_agent_on_a_gymnasium_environment(elsewhere):
-    code, out, err = called("train", "gym:CartPole-v1", *TINY, "--json", "--out", "pole")
-    assert code == 0, err
-    result = json.loads(out)
-    assert (result["target"], result["reward"], len(result["returns"])) == ("CartPole-v1", None, 2)
-    assert lapwing.load_agent("pole").act(np.zeros(4)) in (0, 1)
 
 
 @pytest.mark.parametrize(

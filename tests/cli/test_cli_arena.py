@@ -11,12 +11,8 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib.image
-import numpy as np
 import pytest
-from PIL import Image
 
-import lapwing
 from lapwing.cli import agent_report as report
 from lapwing.cli import options as commands
 from lapwing.cli.main import main as cli
@@ -71,9 +67,6 @@ def learned(tmp_path_factory) -> Called:
     code, *printed = called("learn", "PointUMaze", "--out", out, "--json", *TINY_LEARN)
     assert code == 0, printed[1]
     return Called(out, *printed)
-
-
-# Which settings are asked for
 
 
 def options_in(text: str) -> set[str]:
@@ -171,9 +164,6 @@ def test_settings_are_the_preset_s_but_for_what_is_given():
     )
 
 
-# Mistakes
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -244,9 +234,6 @@ def test_without_mujoco_the_extra_to_install_is_named(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# lapwing train
-
-
 @pytest.mark.slow
 def test_json_is_the_only_line_on_standard_output(trained):
     assert trained.out.endswith("}\n")
@@ -272,33 +259,6 @@ def test_the_table_and_the_pictures_are_told_on_standard_error(trained):
     for name in ("success.png", "goal.png", "paths.png", "strip.png", "film.gif"):
         assert name in trained.err
     assert "Traceback" not in trained.err
-
-
-@pytest.mark.slow
-def test_the_pictures_of_a_run(trained):
-    figures = trained.folder / "figures"
-    assert {path.name for path in figures.iterdir()} == {
-        *(f"{name}.{ending}" for name in ("success", "goal", "paths", "strip") for ending in ("png", "svg")),
-        "film.gif",
-    }
-    for path in figures.glob("*.png"):
-        pixels = matplotlib.image.imread(path)
-        assert min(pixels.shape[:2]) > 100
-        assert pixels.std() > 0
-    with Image.open(figures / "film.gif") as film:
-        assert film.n_frames > 1
-
-
-@pytest.mark.slow
-def test_a_run_holds_its_agent_and_its_phi(trained):
-    action = lapwing.load_agent(trained.folder).act(np.zeros(6))
-    assert action.shape == (2,)
-    assert (np.abs(action) <= 1).all()
-    phi = lapwing.load(trained.folder)
-    assert phi.config["arena"]["fast"] is True
-    assert phi.sha256() == lapwing.load(trained.folder / "representation").sha256()
-    config = json.loads((trained.folder / "config.json").read_text())
-    assert (config["kind"], config["target"]["kind"], config["target"]["body"]) == ("agent", "arena", "Point")
 
 
 @pytest.mark.slow
@@ -349,9 +309,6 @@ def test_a_maze_of_ones_own_without_a_folder(elsewhere):
     assert "gate" not in result
     names = {path.name for path in Path("runs/Point-my_maze-sparse/figures").glob("*.png")}
     assert names == {"success.png", "paths.png", "strip.png"}
-
-
-# lapwing learn
 
 
 @pytest.mark.slow

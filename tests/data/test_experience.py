@@ -185,9 +185,6 @@ class TestTabulated:
         np.testing.assert_array_equal(table.observe(np.arange(len(values))), seen)
 
 
-# Episodes from flags
-
-
 @settings(max_examples=200)
 @given(st.lists(st.booleans(), min_size=1, max_size=20))
 def test_from_ends_is_cutting_after_each_end(flags):
@@ -280,9 +277,6 @@ def test_transitions_are_counted_over_all_episodes(lengths):
     assert experience.transitions(np.arange(experience.n_transitions)).tolist() == begins
     assert experience.ends.tolist() == [sum(lengths[: n + 1]) - 1 for n in range(len(lengths))]
     assert experience.longest == max(lengths) - 1
-
-
-# On disk
 
 
 @pytest.fixture
@@ -378,9 +372,6 @@ class TestPieces:
             shown: list[np.ndarray] = []
             Experience(seen, [9], table, on_piece=lambda piece: shown.append(np.array(piece)))  # noqa: B023
             np.testing.assert_array_equal(np.concatenate(shown), seen)
-
-
-# Two parts
 
 
 def episodes_in(experience: Experience) -> list[list[int]]:

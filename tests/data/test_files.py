@@ -164,9 +164,6 @@ class TestDamage:
         assert refused > len(saved_file) / 2
 
 
-# Archives that others have written
-
-
 def archive(folder: Path, **arrays) -> Path:
     np.savez(folder / "theirs.npz", **arrays)
     return folder / "theirs.npz"
@@ -226,9 +223,6 @@ def test_a_name_that_no_file_can_have():
         load_experience("x" * 300)
 
 
-# Folders
-
-
 def walks(kind: str, episodes: int = 5) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     shapes = {"vectors": (3,), "images": (4, 5, 3), "float images": (4, 5, 1), "ids": ()}
@@ -259,12 +253,6 @@ class TestFolders:
         if kind != "ids":
             assert isinstance(loaded.observations, np.memmap)
 
-    def test_numpy_reads_the_same(self, tmp_path):
-        given = walks("vectors")
-        save_episodes(tmp_path, given)
-        np.testing.assert_array_equal(np.load(tmp_path / "observations.npy"), np.concatenate(given))
-        np.testing.assert_array_equal(np.load(tmp_path / "lengths.npy"), [len(episode) for episode in given])
-
     @pytest.mark.parametrize(
         ("given", "dtype"),
         [
@@ -281,11 +269,6 @@ class TestFolders:
         expected = np.concatenate([np.asarray(episode) for episode in given])
         np.testing.assert_array_equal(np.asarray(saved.observations), expected)
 
-    def test_many_episodes_and_a_header_that_grows(self, tmp_path):
-        saved = save_episodes(tmp_path, (np.full((2, 1), number) for number in range(5_000)))
-        assert saved.n_transitions == 5_000
-        np.testing.assert_array_equal(saved.observations[::2, 0], np.arange(5_000))
-
     def test_only_one_episode_is_alive_at_a_time(self, tmp_path):
         alive, most = [], []
 
@@ -300,9 +283,10 @@ class TestFolders:
         assert max(most) == 0
 
     def test_data_on_disk_is_read_piece_by_piece(self, tmp_path, monkeypatch):
-        given = walks("vectors", 40)
+        given = walks("vectors", 5_000)
         save_episodes(tmp_path, given)
-        monkeypatch.setattr(mapped, "BYTES_AT_ONCE", 100)
+        np.testing.assert_array_equal(np.load(tmp_path / "observations.npy"), np.concatenate(given))
+        monkeypatch.setattr(mapped, "BYTES_AT_ONCE", 10_000)
         loaded = load_experience(tmp_path)
         np.testing.assert_array_equal(loaded.observations, np.concatenate(given))
         assert loaded.sha256() == Experience.from_episodes(given).sha256()
@@ -545,9 +529,6 @@ class TestDamagedFolders:
         np.save(tmp_path / "observations.npy", np.arange(8, dtype=np.float32).reshape(2, 2, 2))
         with pytest.raises(DatasetError, match="SHA-256"):
             load_experience(tmp_path)
-
-
-# More than memory
 
 
 GIB = 1

@@ -34,9 +34,6 @@ DESCRIBED = {
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-# Data sets written by Minari itself
-
-
 class Rooms(gymnasium.Env):
     """Observations that are dicts of dicts, drawn at random."""
 
@@ -271,12 +268,6 @@ class TestReading:
         shutil.copytree(cartpole, tmp_path / ".minari" / "datasets" / "mine" / "poles-v0")
         assert open_minari("mine/poles-v0").n_episodes == 3
 
-    def test_two_readers_at_once(self, root):
-        first, second = (open_minari("cartpole/random-v0").episodes() for _ in range(2))
-        assert_same(next(first), next(second))
-        first.close()
-        assert len(list(second)) == 2
-
 
 class TestDigest:
     def test_it_is_of_both_files(self, cartpole):
@@ -350,9 +341,6 @@ class TestLinks:
         assert str(cartpole) in refusal(cartpole)
 
 
-# Metadata
-
-
 @pytest.fixture
 def intruder(tmp_path, monkeypatch) -> Path:
     """What a module on the path writes when it is imported."""
@@ -416,8 +404,6 @@ class TestMetadata:
         rewrite(cartpole, observation_space=space)
         assert "observation_space" in refusal(cartpole)
 
-
-# Spaces
 
 boxes = st.one_of(
     st.builds(
@@ -490,9 +476,6 @@ class TestSpaces:
         deep = '{"type": "Tuple", "subspaces": [' * 50_000
         with pytest.raises(DatasetError, match="its observation_space is damaged"):
             space_from_json(deep)
-
-
-# HDF5
 
 
 def replace(folder: Path, name: str, **dataset) -> None:

@@ -113,9 +113,6 @@ def test_a_maze_file_that_cannot_be_walked_is_refused(tmp_path):
         read_source(tmp_path / "bad.txt")
 
 
-# What config.json says
-
-
 def test_a_source_can_be_recalled_from_its_description(tmp_path, data_file):
     save_episodes(tmp_path / "walks", [walk()])
     sources = [parse_maze(ROOM, name="room"), GymEnv("CartPole-v1"), DataFile(data_file)]
@@ -197,9 +194,6 @@ def test_what_is_no_source_is_refused(source):
     anything: Any = inspect.unwrap(read_source)  # without the tests' type checks
     with pytest.raises(ConfigError, match=f"target .* {type(source).__name__}"):
         anything(source)
-
-
-# Environments by name
 
 
 OWN = """

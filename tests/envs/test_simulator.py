@@ -193,26 +193,6 @@ class TestStep:
         assert contacts >= 10
 
     @pytest.mark.parametrize("name", ["PointUMaze", "AntUMaze"])
-    def test_a_row_does_not_depend_on_other_rows_nor_on_what_was_before(self, name):
-        simulator = simulator_of(name)
-        generator = np.random.default_rng(0)
-        rows = random_rows(simulator, 5)
-        actions = generator.uniform(-1, 1, (12, 5, simulator.n_actions))
-        for pushes in actions[:6]:
-            rows = simulator.step(rows, pushes)
-        saved = rows.copy()
-        for pushes in actions[6:]:
-            rows = simulator.step(rows, pushes)
-        order = [3, 0, 4]
-        again, fresh = saved[order], Simulator(simulator.arena)
-        alone = saved[[2]]
-        for pushes in actions[6:]:
-            again = simulator.step(again, pushes[order])
-            alone = fresh.step(alone, pushes[[2]])
-        np.testing.assert_array_equal(again, rows[order])
-        np.testing.assert_array_equal(alone, rows[[2]])
-
-    @pytest.mark.parametrize("name", ["PointUMaze", "AntUMaze"])
     def test_what_is_given_is_not_changed(self, name):
         simulator = simulator_of(name)
         rows = random_rows(simulator, 2)

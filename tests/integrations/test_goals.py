@@ -147,9 +147,6 @@ def test_a_goal_of_its_own_radius_leaves_it_when_it_goes():
     assert one.distances(here).reached
 
 
-# What is refused
-
-
 @pytest.mark.parametrize(
     ("space", "goal", "words"),
     [

@@ -168,9 +168,6 @@ def test_a_run_folder_is_a_path(four_room_run, four_room):
     assert_same(features(model, table), four_room.eigenfunctions(table)[:, 1:])
 
 
-# Images in the forms that Stable-Baselines3 does not take for images
-
-
 def test_images_of_floats_or_with_other_bounds_come_channel_last():
     rep, images = REPRESENTATIONS["image"], TABLES["image"]
     expected = rep.eigenfunctions(images)[:, 1:]
@@ -192,9 +189,6 @@ def test_images_that_were_not_scaled_are_refused():
     model = dqn("image", REPRESENTATIONS["image"], policy_kwargs={"normalize_images": False})
     with pytest.raises(ConfigError, match="normalize_images"):
         model.predict(TABLES["image"][0])
-
-
-# Spaces that do not fit
 
 
 @pytest.mark.parametrize(

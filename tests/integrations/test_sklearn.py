@@ -50,9 +50,6 @@ def small() -> tuple[np.ndarray, LaplacianEmbedding]:
     return points, LaplacianEmbedding(**QUICK).fit(points)
 
 
-# scikit-learn's contract
-
-
 @pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
 @parametrize_with_checks([LaplacianEmbedding(**QUICK)])
 def test_it_is_an_estimator_as_scikit_learn_asks(estimator, check):
@@ -98,9 +95,6 @@ def test_a_grid_search_over_components():
     grid = {"laplacianembedding__n_components": [1, 2]}
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise", refit=False).fit(X, y)
     assert (search.cv_results_["mean_test_score"] > 0.9).all()
-
-
-# What it finds
 
 
 def test_a_roll_is_unrolled_out_of_sample(roll):
@@ -167,9 +161,6 @@ def test_a_filter_weighs_columns_and_nothing_else(roll):
     np.testing.assert_allclose(scale / scale[0], commute, rtol=1e-3)
 
 
-# Trajectories
-
-
 def corridor_walks(episodes: int, length: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Walks through a corridor that turns back beside itself: places in the plane, and along the corridor."""
     rng = np.random.default_rng(seed)
@@ -198,9 +189,6 @@ def test_lengths_that_do_not_fit_are_refused(small, lengths, words):
         LaplacianEmbedding(**QUICK).fit(small[0], lengths=lengths)
 
 
-# Large clouds
-
-
 @pytest.mark.slow
 def test_a_large_cloud_is_walked_through():
     points, _ = make_swiss_roll(5_500, noise=0.3, random_state=0)
@@ -208,9 +196,6 @@ def test_a_large_cloud_is_walked_through():
     assert estimator.representation_.config["settings"]["estimator"] == "pairwise"
     held_out, along = make_swiss_roll(1_000, noise=0.3, random_state=1)
     assert abs(spearmanr(estimator.transform(held_out)[:, 0], along)[0]) > 0.95
-
-
-# Points that coincide, seeds, what is refused
 
 
 def test_points_count_once_in_any_order(small):

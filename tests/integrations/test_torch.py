@@ -92,9 +92,6 @@ def test_indices_of_any_kind():
         np.testing.assert_array_equal(found.numpy(), np.asarray(rep.encoder.weight)[[3, 8, 3]])
 
 
-# Frozen, and yet differentiable
-
-
 def test_nothing_in_it_learns(kind):
     module = to_torch(REPRESENTATIONS[kind])
     assert list(module.parameters()) == []
@@ -119,9 +116,6 @@ def test_the_gradient_with_respect_to_an_image_is_its_slope():
     module = to_torch(REPRESENTATIONS["conv"], "unit").double()
     images = torch.rand(2, 5, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.autograd.gradcheck(module, images.requires_grad_(), fast_mode=True)
-
-
-# Copies and files
 
 
 def test_a_state_dict_is_all_there_is(kind):
@@ -162,9 +156,6 @@ def test_it_can_be_exported_for_batches_of_any_size(kind):
     exported = torch.export.export(module, (batch,), dynamic_shapes=({0: torch.export.Dim("n")},)).module()
     for count in (2, 4, 9):
         assert_same(exported(batch[:count]).numpy(), module(batch[:count]).numpy(), within=1e-6)
-
-
-# What cannot be embedded
 
 
 @pytest.mark.parametrize(

@@ -140,9 +140,6 @@ def scale_of(kind: str) -> float:
     return 1 / float(np.mean(REPRESENTATIONS[kind].distance(table, table[0], "commute")))
 
 
-# Rewards
-
-
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_step_is_that_of_single_environments(form, kind, mode):
@@ -224,27 +221,6 @@ def test_goal_environments_are_followed(discrete, mode):
     assert min(ends.values()) > 3
 
 
-def test_a_step_that_only_resets_has_no_reward():
-    table = TABLES["position"]
-    vector = VectorLaplacianReward(SyncVectorEnv([restless, restless]), goal=table[0], form="l2")
-    vector.reset(seed=3)
-    over, resets = np.zeros(2, bool), 0
-    for _ in range(40):
-        _, rewards, terminated, truncated, infos = vector.step(np.zeros(2, int))
-        assert (rewards[over] == 0).all()
-        np.testing.assert_array_equal(infos["_goal_distance"], ~over)
-        assert (rewards[~over] == -infos["goal_distance"][~over]).all()
-        resets += over.sum()
-        over = terminated | truncated
-    assert resets > 3
-    # Who resets in between owes no such step.
-    while not over.any():
-        _, _, terminated, truncated, _ = vector.step(np.zeros(2, int))
-        over = terminated | truncated
-    vector.reset()
-    assert vector.step(np.zeros(2, int))[-1]["_goal_distance"].all()
-
-
 def test_other_options_reach_the_environments(mode):
     asked = [Asked(env()) for env in several()[:2]]
     vector = SyncVectorEnv([partial(next, iter([env])) for env in asked], autoreset_mode=mode)
@@ -254,9 +230,6 @@ def test_other_options_reach_the_environments(mode):
     vector.reset(options={"cell": (1, 2), "reset_mask": np.array([False, True])})
     assert asked[0].asked == [{"cell": (1, 1)}, {}]
     assert asked[1].asked == [{"cell": (1, 1)}, {"cell": (1, 2)}]
-
-
-# Observations
 
 
 @pytest.mark.parametrize("append", [True, False])
@@ -291,8 +264,6 @@ def test_reward_and_observation_go_together(mode):
     singles = [LaplacianObservation(LaplacianReward(env(), rep, goal), rep) for env in several()]
     compare(vector, Singles(singles, mode))
 
-
-# Other vectors
 
 CART = random_representation(EncoderSpec("fourier", (4,), 6, None, (16,), 8))
 
@@ -372,9 +343,6 @@ def test_the_vector_of_wrapped_environments_is_the_wrapped_vector(mode):
     for _ in range(STEPS):
         actions = rng.integers(4, size=COUNT)
         np.testing.assert_allclose(inside.step(actions)[1], outside.step(actions)[1], rtol=1e-5)
-
-
-# What is refused
 
 
 def test_what_does_not_fit_is_refused():

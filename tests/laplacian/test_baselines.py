@@ -77,9 +77,6 @@ def largest_angle(first: np.ndarray, second: np.ndarray) -> float:
     return float(subspace_angles(first, second).max())
 
 
-# Stacked transitions (2017)
-
-
 @pytest.mark.parametrize(
     ("kind", "reading"),
     [("index", "sampled"), ("image", "sampled"), ("index", "distinct"), ("index", "literal")],
@@ -208,9 +205,6 @@ def test_what_no_seen_state_differs_in_is_left_out():
     np.testing.assert_allclose(found.eigenfunctions(table)[:, 1] ** 2, [0, 1, 4, 81], atol=1e-9)
 
 
-# Successor features (2018)
-
-
 def test_tabular_successor_features_give_the_laplacians_subspace():
     target = every_transition_once("index")
     for dim in (1, 5, 20):
@@ -236,9 +230,6 @@ def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_successor_feat
     for index in range(3):
         assert largest_angle(functions[:, [index]], psi @ right[[index]].T) < 1e-6
     np.testing.assert_allclose(found.singular_values, sizes[:3] / np.sqrt(len(here)), rtol=1e-9)
-
-
-# The network
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -318,9 +309,6 @@ def test_the_width_that_is_chosen(kind, dim, width):
     assert successor_features(target, dim, steps=3).coefficients.shape == (1 + width, dim)
 
 
-# Observations
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_that_were_never_seen_have_finite_functions(kind):
     target = walked(kind, 40)
@@ -368,9 +356,6 @@ def test_observations_of_another_kind_are_refused(kind, observations, words):
     found = stacked_transitions(walked(kind, 200), 2)
     with pytest.raises((ConfigError, DatasetError), match=words):
         found.eigenfunctions(observations)
-
-
-# Errors
 
 
 @pytest.mark.parametrize("method", [stacked_transitions, successor_features])

@@ -54,9 +54,6 @@ def continuous() -> Target:
     return open_target(Experience(steps.cumsum(axis=1).reshape(-1, 2), [21] * 100), LearnSettings())
 
 
-# What is filled in
-
-
 def test_nothing_is_left_open(true_four_room):
     settings = resolved(true_four_room)
     for field in dataclasses.fields(settings):
@@ -144,9 +141,6 @@ def test_a_default_run_has_nothing_to_warn_of(walked, true_four_room):
         resolved(true_four_room)
 
 
-# What is warned of
-
-
 def test_few_pairs_survive():
     """Episodes of two steps, λ=.9: of (0,τ) and (1,τ) survive 1-λ² and 1-λ, on average 14.5 %."""
     target = target_of("FourRoom", transitions=10_000, episode_length=2)
@@ -203,9 +197,6 @@ def test_data_that_falls_into_parts():
     target = open_target(Experience(np.concatenate([here, there]), [400, 400]), LearnSettings())
     message = only_warning(target, dim=2, lam=0.0)
     assert "2 parts" in message
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(

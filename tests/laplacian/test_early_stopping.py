@@ -79,9 +79,6 @@ def no_trial(monkeypatch):
     monkeypatch.setattr(resolving, "held_out_stop", lambda *_: pytest.fail("a trial was made"))
 
 
-# When data is scarce
-
-
 def test_data_is_scarce_just_below_so_many_transitions_a_state():
     assert is_scarce(visits(6, 6 * SCARCE_VISITS - 1, 5))
     assert not is_scarce(visits(6, 6 * SCARCE_VISITS, 5))
@@ -109,9 +106,6 @@ def test_a_true_chain_and_continuous_states_are_not_scarce():
     assert not is_scarce(target_of(continuous))
 
 
-# What is held out
-
-
 @st.composite
 def tagged_experience(draw) -> Experience:
     """Episodes whose observations are all different, so that each can be recognised."""
@@ -122,19 +116,6 @@ def tagged_experience(draw) -> Experience:
 def as_lists(experience: Experience) -> list[list[int]]:
     ends = np.cumsum(experience.lengths)
     return [list(part) for part in np.split(experience.observations, ends[:-1])]
-
-
-@given(tagged_experience(), st.data())
-def test_episodes_that_a_mask_chooses_are_those_episodes_in_order(experience, data):
-    chosen = data.draw(
-        st.lists(st.booleans(), min_size=experience.n_episodes, max_size=experience.n_episodes)
-    )
-    if not any(chosen):
-        chosen[0] = True
-    expected = [episode for episode, wanted in zip(as_lists(experience), chosen, strict=True) if wanted]
-    found = experience.episodes(np.array(chosen))
-    assert as_lists(found) == expected
-    assert found.n_states == experience.n_states
 
 
 @given(tagged_experience().filter(lambda experience: experience.n_episodes >= 2), st.integers(2, 4))
@@ -156,9 +137,6 @@ def test_the_rest_knows_nothing_of_what_is_held_out(scarce):
     alone = Target("rest", rest.experience, states=scarce.states)
     np.testing.assert_array_equal(rest.one_step.rho, alone.one_step.rho)
     assert not np.array_equal(rest.eigenpairs(4)[0], whole)
-
-
-# When to stop
 
 
 def test_the_truth_is_not_looked_at(scarce):
@@ -218,9 +196,6 @@ def held_out_objective(phi, rest: Target, held_out: Experience, whole: Target, d
     return sum(f @ (np.diag(unseen.sum(axis=1)) - unseen) @ f for f in functions.T)
 
 
-# What is resolved
-
-
 def test_scarce_data_is_tried_out_and_the_settings_say_where_to_stop(scarce, monkeypatch):
     monkeypatch.setattr(resolving, "held_out_stop", lambda target, settings, on_chunk: 7)
     settings = resolved(scarce, **NETWORK)
@@ -276,9 +251,6 @@ def test_a_trial_is_told_of(scarce, monkeypatch):
     assert phases.index(("trying out", 12, 12)) < min(
         number for number, call in enumerate(phases) if call[0] == "learning"
     )
-
-
-# Stopping
 
 
 def test_stopping_gives_the_bits_that_the_long_run_has_at_that_step(scarce, monkeypatch):

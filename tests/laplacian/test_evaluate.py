@@ -34,9 +34,6 @@ def laplacian_form(chain: Chain) -> tuple[np.ndarray, np.ndarray]:
     return rho, np.eye(len(rho)) - weights / np.sqrt(np.outer(rho, rho))
 
 
-# The objective gap
-
-
 @pytest.mark.parametrize(("dim", "gap"), [(20, 15.04), (50, 27.70), (100, 28.45)])
 def test_the_gap_of_a_random_basis_is_the_published_one(chain, dim, gap):
     assert random_gap(exact_spectrum(chain, dim), dim) == pytest.approx(gap, abs=0.005)
@@ -125,9 +122,6 @@ def test_states_that_are_never_visited_do_not_matter(uneven):
     assert random_gap(exact_spectrum(with_unseen, 4), 4) == pytest.approx(
         random_gap(exact_spectrum(uneven, 4), 4)
     )
-
-
-# One by one
 
 
 def test_the_spectrum_goes_on_to_the_end_of_its_last_eigenspace(chain):
@@ -225,9 +219,6 @@ def test_eigenvalue_error_is_relative_and_leaves_the_constant_out():
     assert evaluation.eigenvalue_error(np.array([0.0]), exact_values) is None
 
 
-# Distances
-
-
 @given(
     hnp.arrays(np.int64, st.integers(2, 40), elements=st.integers(0, 8)).flatmap(
         lambda a: st.tuples(st.just(a), hnp.arrays(np.int64, len(a), elements=st.integers(0, 8)))
@@ -254,9 +245,6 @@ def test_distance_correlation_is_the_mean_over_goals():
         each.append(spearmanr(distance, exact.steps_to("FourRoom", goal)).statistic)
     found = evaluation.distance_correlation(world, embedded, np.array([3, 77, 150]))
     assert found == pytest.approx(np.mean(each), abs=1e-12)
-
-
-# Of a learned representation
 
 
 @pytest.fixture(scope="module")

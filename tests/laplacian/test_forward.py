@@ -147,9 +147,6 @@ def test_it_says_what_it_is():
     )
 
 
-# What cannot be embedded, in the words of `Representation`
-
-
 def words(call, *args) -> str:
     with pytest.raises((ConfigError, DatasetError)) as caught:
         call(*args)
@@ -207,9 +204,6 @@ def test_the_constant_alone_is_refused():
     with pytest.raises(ConfigError, match=r"dim .* 1"):
         Forward(rep, "eigenfunctions")
     assert Forward(rep, "phi").dim == 6
-
-
-# The parts
 
 
 @given(size=st.integers(1, 50), stride=st.integers(1, 4))

@@ -98,8 +98,6 @@ def test_fewer_functions_on_one_side():
     np.testing.assert_allclose(agreements(whole, part, np.eye(3)), [1, 1])
 
 
-# Measures of enumerated states, where all can be counted
-
 N, DIM = 8, 4
 PATH = np.array([[max(state - 1, 0), min(state + 1, N - 1)] for state in range(N)])
 FLAT = random_representation(EncoderSpec("linear", (), N, N))
@@ -206,9 +204,6 @@ def test_the_least_that_can_be_halved(lengths):
     found = held_out_measures(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
     assert np.isfinite(found["eigenvalues"]).all()
     assert found["trusted"] <= DIM
-
-
-# Measures of a walk in the plane
 
 
 def plane(transitions: int, seed: int, length: int = 10) -> Experience:

@@ -266,9 +266,6 @@ class TestSteps:
         assert angle(found) < 0.2
 
 
-# The reward
-
-
 SEEN = 5
 
 

@@ -30,9 +30,6 @@ def kind(request) -> str:
     return request.param
 
 
-# Arrays in, arrays out
-
-
 def test_one_observation_or_a_batch(kind):
     rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
     for method, width in ((rep.phi, 6), (rep.eigenfunctions, 4)):
@@ -144,9 +141,6 @@ def test_a_learned_representation_answers_for_observations_it_never_saw(four_roo
     assert np.all(np.diff(four_room.eigenvalues) >= 0)
 
 
-# What cannot be embedded
-
-
 @pytest.mark.parametrize(
     ("kind", "wrong", "taken"),
     [
@@ -181,9 +175,6 @@ def test_an_index_out_of_range_is_refused(index):
             REPRESENTATIONS["linear"].phi(wrong)
     with pytest.raises(ConfigError, match="float64"):
         REPRESENTATIONS["linear"].phi(np.array([1.0, 2.0]))
-
-
-# Distances
 
 
 @pytest.mark.parametrize("filter", FILTERS)
@@ -268,9 +259,6 @@ def test_filters_need_more_than_the_constant():
     assert rep.eigenfunctions(OBSERVATIONS["mlp"]).shape == (9, 1)
     with pytest.raises(ConfigError, match=r"'unit'.* dim .* 1"):
         rep.embed(OBSERVATIONS["mlp"], "unit")
-
-
-# Files
 
 
 def assert_same_bits(first: Representation, second: Representation) -> None:

@@ -15,9 +15,6 @@ from tests.support.sources import ROOM, walk
 FEW = LearnSettings(transitions=300, episode_length=20)
 
 
-# What is learned from
-
-
 @pytest.mark.parametrize(
     ("observation", "shape", "dtype"),
     [("index", (), np.int32), ("position", (2,), np.float32), ("image", (15, 15, 3), np.uint8)],

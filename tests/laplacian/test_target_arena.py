@@ -27,9 +27,6 @@ def oracle(states: np.ndarray) -> np.ndarray:
     return open_arena("PointUMaze").path_lengths(states[:, :2])
 
 
-# Names
-
-
 @pytest.mark.parametrize("name", arena_names())
 def test_an_arena_is_read_by_its_name(name):
     source = read_source(name)
@@ -69,8 +66,6 @@ def test_an_arena_that_cannot_be_is_refused(tmp_path, monkeypatch, name):
         read_source(name)
 
 
-# What config.json says
-
 SEVERAL = [
     open_arena("PointUMaze"),
     open_arena("AntUMaze"),
@@ -93,9 +88,6 @@ def test_an_arena_is_recalled_from_its_description(arena, tmp_path):
 
 def test_different_arenas_have_different_descriptions():
     assert len({json.dumps(describe(arena)) for arena in SEVERAL}) == len(SEVERAL)
-
-
-# Experience
 
 
 def test_an_arena_is_walked_at_random_in_whole_episodes():
@@ -162,9 +154,6 @@ def test_what_was_collected_before_is_not_collected_again(tmp_path):
     assert target.arena == open_arena("PointUMaze")
 
 
-# What does not go with an arena
-
-
 @pytest.mark.parametrize("seen", ["index", "image"])
 def test_what_a_body_cannot_see_is_refused(seen):
     with pytest.raises(ConfigError, match=f"observation.* '{seen}'"):
@@ -189,9 +178,6 @@ def test_the_whole_state_goes_with_arenas_alone(tmp_path, source):
         given = DataFile(tmp_path / "data.npz")
     with pytest.raises(ConfigError, match="observation"):
         open_target(given, LearnSettings(observation="state", preset="default"))
-
-
-# Does a distance agree with the way to the goal?
 
 
 def states_of(count: int = 500, seed: int = 0, numbers: int = 2) -> np.ndarray:

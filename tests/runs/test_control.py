@@ -218,21 +218,16 @@ class TestRuns:
 
     def test_a_folder_changes_nothing_of_the_agent(self, shaped, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
+        agent = lapwing.train("PointUMaze", **TINY, **SHAPED)
+        assert isinstance(agent, ControlAgent)
+        assert agent.config == shaped.outcome.agent.config
+        np.testing.assert_array_equal(
+            agent.act(some_observations()), shaped.outcome.agent.act(some_observations())
+        )
         outcome = train(None, SHAPED)
         assert without_times(outcome.result) == without_times(shaped.outcome.result)
         assert outcome.representation.sha256() == shaped.outcome.representation.sha256()
-        np.testing.assert_array_equal(
-            outcome.agent.act(some_observations()), shaped.outcome.agent.act(some_observations())
-        )
         assert list(tmp_path.iterdir()) == []
-
-    def test_by_name(self, plain):
-        agent = lapwing.train("PointUMaze", **TINY, **PLAIN)
-        assert isinstance(agent, ControlAgent)
-        np.testing.assert_array_equal(
-            agent.act(some_observations()), plain.outcome.agent.act(some_observations())
-        )
-        assert agent.config == plain.outcome.agent.config
 
     def test_a_representation_that_is_given_is_used(self, shaped, phi, tmp_path):
         """To the same agent as one that was learned, whether as it is or by its path."""
@@ -437,16 +432,6 @@ class TestPhi:
         assert (config["settings"]["beta"], config["settings"]["delta"]) == (2.0, 0.1)
         assert config["provenance"]["transitions"] == 4 * 30 - 9, "thirty rounds of four bodies, 9 episodes"
 
-    def test_the_map_of_its_distance(self, shaped):
-        arena, found = shaped.outcome.arena, shaped.outcome.goal_map()
-        assert found.shape == (len(arena.points),)
-        expected = shaped.outcome.representation.distance(
-            arena.points.astype(np.float32), np.float32([-2, -2]), "commute"
-        )
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-        nearest = np.linalg.norm(arena.points - [-2, -2], axis=1).argmin()
-        assert found[nearest] < 0.3 * found.max()
-
     def test_of_the_whole_state(self, phi):
         """The reward fullmix: bodies at rest on the map, and a goal at rest."""
         spec = EncoderSpec("mlp", (6,), 3, hidden=(8,))
@@ -528,13 +513,6 @@ class TestAgent:
         seen[1, 4] = np.nan
         with pytest.raises(lapwing.errors.DatasetError, match="observation 1 "):
             plain.outcome.agent.act(seen)
-
-    def test_what_it_is(self, plain):
-        agent = plain.outcome.agent
-        assert repr(agent) == "ControlAgent(PointUMaze: 2 numbers in an action, mlp network)"
-        assert (agent.spec.shape, agent.spec.dim, agent.spec.hidden) == ((6,), 2, (8,))
-        assert agent.config["target"] == "PointUMaze"
-        assert agent.config["arena"] == open_arena("PointUMaze", fast=True).description()
 
     def test_round_trip(self, plain, tmp_path):
         plain.outcome.agent.save(tmp_path / "mine.safetensors")
@@ -624,13 +602,10 @@ class TestDefaults:
             lapwing.train("PointUMaze", goal=goal, cell=3.0, **TINY, **PLAIN)
         simulator, _, reward = handed_over[0]
         assert simulator.arena == open_arena("PointUMaze", goal=(1, 1), cell=3.0, fast=True)
-        assert reward(np.float32([[-3, 3, 0, 0, 0, 0]])).tolist() == [0]
-
-    def test_an_arena_that_is_given_keeps_its_goal_and_its_cells(self, handed_over):
-        arena = open_arena("PointUMaze", goal=(1, 1), cell=3.0, fast=True)
         with pytest.raises(Interrupted):
-            lapwing.train(arena, **TINY, **PLAIN)
-        assert handed_over[0][0].arena == arena
+            lapwing.train(simulator.arena, **TINY, **PLAIN)
+        assert handed_over[1][0].arena == simulator.arena, "as it is given"
+        assert reward(np.float32([[-3, 3, 0, 0, 0, 0]])).tolist() == [0]
 
     def test_a_maze_without_a_goal_is_given_one(self, handed_over, tmp_path):
         """As the message says that refuses it without."""
@@ -660,9 +635,6 @@ class TestStepsToSuccess:
         found = steps_to_success(at, success), steps_to_stay(at, success)
         assert found == (first[0] if first else None, for_good[0] if for_good else None)
         json.dumps(found)
-
-
-# What is refused
 
 
 @pytest.fixture

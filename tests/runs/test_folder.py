@@ -55,9 +55,6 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert without_times(one.metrics()) == without_times(other.metrics())
 
 
-# What a run leaves
-
-
 def test_a_finished_run_has_everything_and_no_checkpoints(four_room_run):
     assert set(content(four_room_run)) == {
         "config.json",
@@ -94,9 +91,6 @@ def test_checkpoints_keep_their_distance_and_one_is_written_at_the_end(tmp_path,
     assert [path.name for path in (tmp_path / "b").glob("checkpoint*")] == [
         "checkpoint-000000060.safetensors"
     ]
-
-
-# Going on
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(interrupted, four_room_run):
@@ -200,9 +194,6 @@ def test_when_every_checkpoint_is_damaged_each_is_named_and_the_run_starts_over(
     assert "checkpoint-000000031.safetensors" in named
     assert "checkpoint-000000030.safetensors" in named
     assert_same_run(interrupted, four_room_run)
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(("kind", "remedy"), [("finished", "--out"), ("interrupted", "--resume")])
@@ -322,9 +313,6 @@ def test_what_is_no_finished_run_cannot_be_loaded(tmp_path, interrupted):
         lapwing.load(tmp_path / "empty")
     with pytest.raises(ConfigError, match=r"unfinished run; .*--resume"):
         lapwing.load(interrupted)
-
-
-# Two at once, and kill -9
 
 
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):

@@ -34,9 +34,6 @@ def walk() -> Experience:
     return Experience(np.stack([states, states**2], axis=1).astype(np.float32), [300, 300])
 
 
-# Each form of a target
-
-
 def test_learning_from_a_maze_file_and_from_a_maze(maze_file):
     first = lapwing.learn(maze_file, **QUICK)
     second = lapwing.learn(str(maze_file), **QUICK)
@@ -83,9 +80,6 @@ def test_learning_from_indices(walk):
     assert rep.config["settings"]["encoder"] == "linear"
     second = rep.eigenfunctions(np.arange(8))[:, 1]
     assert np.all(np.diff(second) > 0) or np.all(np.diff(second) < 0)
-
-
-# What is learned
 
 
 def test_eigenfunctions_are_orthonormal_over_the_data(four_room_run, four_room):
@@ -155,17 +149,9 @@ def test_more_dimensions_than_visited_states():
     assert np.isfinite(rep.eigenfunctions(np.zeros((2, 2)))).all()
 
 
-# Folders and files
-
-
-def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lapwing.learn("FourRoom", **QUICK)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_changes_nothing_of_the_result(four_room):
+def test_a_folder_changes_nothing_of_the_result(four_room, elsewhere):
     rep = lapwing.learn("FourRoom", **SMALL)
+    assert list(elsewhere.iterdir()) == []
     states = np.random.default_rng(0).uniform(-1, 1, (20, 2))
     for method in ("phi", "eigenfunctions"):
         np.testing.assert_array_equal(getattr(rep, method)(states), getattr(four_room, method)(states))
@@ -181,17 +167,13 @@ def test_loading_a_folder_or_a_file(four_room_run, tmp_path):
         np.testing.assert_array_equal(lapwing.load(path).eigenfunctions(states), rep.eigenfunctions(states))
 
 
-def test_a_reopened_run_measures_the_same(four_room_run):
+def test_a_reopened_run_measures_the_same_wherever_it_is(four_room_run, tmp_path):
+    moved = Path(shutil.copytree(four_room_run, tmp_path / "elsewhere"))
+    assert reopen(moved).result["gap"] == reopen(four_room_run).result["gap"]
     outcome = reopen(four_room_run)
     assert outcome.result == storage.read_json(four_room_run / "result.json")
     assert outcome.target.experience is not None
     assert outcome.target.experience.n_transitions == 5_000
-
-
-def test_a_run_can_be_moved(four_room_run, tmp_path):
-    moved = Path(shutil.copytree(four_room_run, tmp_path / "elsewhere"))
-    (tmp_path / "elsewhere" / ".lock").unlink(missing_ok=True)
-    assert reopen(moved).result["gap"] == reopen(four_room_run).result["gap"]
 
 
 def test_a_run_on_data_needs_that_data_to_be_reopened(walk, tmp_path):
@@ -239,9 +221,6 @@ def test_progress_is_told_phase_by_phase(tmp_path):
     assert learning == [(step, 10) for step in range(1, 11)]
     assert all(0 <= done <= total for _, done, total, _ in calls)
     assert all("loss" in metrics for phase, *_, metrics in calls if phase == "learning")
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, Storage
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
-from lapwing.runs.shaping import chosen_filter, shaped_task, steps_to_optimum
+from lapwing.runs.shaping import shaped_task, steps_to_optimum
 from lapwing.runs.train import reopen_agent, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
@@ -89,9 +89,6 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert without_times(one.metrics()) == without_times(other.metrics())
 
 
-# The agent
-
-
 def positions() -> np.ndarray:
     """Of TwoRoom, from -1 to 1."""
     return 2 * np.array(exact.cells("TwoRoom"), np.float32) / 16 - 1
@@ -117,12 +114,6 @@ class TestAgent:
             assert isinstance(plain.act(one), int)
             assert plain.act(one) == plain.act(many)[row]
         assert plain.act(np.zeros((0, 2))).shape == (0,)
-
-    def test_what_it_is(self, plain):
-        assert repr(plain) == "Agent(TwoRoom: 4 actions, mlp network)"
-        assert plain.config["target"] == "TwoRoom"
-        assert plain.config["settings"]["steps"] == 40
-        assert plain.spec.hidden == (8,)
 
     def test_observations_of_another_shape_are_refused(self, plain):
         for wrong in (np.zeros(3), np.zeros((4, 3)), np.zeros(()), np.zeros((1, 1, 2))):
@@ -245,13 +236,8 @@ class TestFolder:
         agent = lapwing.train("TwoRoom", **L2)
         np.testing.assert_array_equal(agent.values(positions()), plain.values(positions()))
         assert agent.config == plain.config
+        assert repr(agent) == "Agent(TwoRoom: 4 actions, mlp network)"
         assert list(tmp_path.iterdir()) == []
-
-    def test_mazes_in_a_file(self, plain, tmp_path):
-        (tmp_path / "mine.txt").write_text(exact.text_of("TwoRoom"))
-        agent = lapwing.train(tmp_path / "mine.txt", **L2)
-        np.testing.assert_array_equal(agent.values(positions()), plain.values(positions()))
-        assert agent.config["target"] == "mine"
 
     def test_progress_is_told(self):
         calls = []
@@ -299,15 +285,6 @@ class TestShaped:
         expected = (table == goal) - 1.0 - 0.9 * distance[table] + distance[:, None]
         np.testing.assert_allclose(shaped.rewards, expected, rtol=1e-3, atol=1e-3)
 
-    def test_the_reward_is_learned_from(self, four_room):
-        """Other filters, scales and forms give other agents."""
-        seen = np.zeros((1, 2))
-        found = [
-            lapwing.train("FourRoom", representation=four_room, **(SHAPED | changed)).values(seen).tobytes()
-            for changed in ({}, {"filter": "unit"}, {"scale": 3.0}, {"reward": "mix"})
-        ]
-        assert len(set(found)) == 4
-
     def test_a_representation_or_its_path(self, four_room, four_room_run, shaped_run, tmp_path):
         """Or one that is learned to the same bits."""
         four_room.save(tmp_path / "phi.safetensors")
@@ -340,17 +317,6 @@ class TestShaped:
         other = {"default": "paper", "paper": "default"}[preset]
         with pytest.raises(ConfigError, match=r"was begun with \w+ = "):
             lapwing.train("TwoRoom", preset=other, out=tmp_path / "run", resume=True, **(QUICK | chosen))
-
-    def test_the_filter(self, four_room):
-        assert chosen_filter(None, four_room) == "commute"
-        for filter in ("soft", "unit", "commute", "heat"):
-            assert chosen_filter(filter, four_room) == filter
-        settings = four_room.config["settings"]
-        as_learned = dataclasses.replace(four_room, config={"settings": settings | {"rotate": False}})
-        assert chosen_filter(None, as_learned) == "soft"
-        assert chosen_filter("heat", as_learned) == "heat"
-        single = dataclasses.replace(four_room, eigenvalues=four_room.eigenvalues[:1])
-        assert chosen_filter(None, single) == "soft"
 
 
 class TestStepsToOptimum:
@@ -425,8 +391,6 @@ class TestEnvironments:
         assert env.action_space.contains(action)
         env.step(action)
 
-
-# What is refused
 
 SEALED = "######\n#..#.#\n#.G###\n######\n"
 
