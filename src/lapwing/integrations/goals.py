@@ -16,7 +16,7 @@ from lapwing.data.spaces import View, view_of
 from lapwing.errors import ConfigError
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation, check_filter, checked_batch
-from lapwing.runs.learn import load
+from lapwing.runs.folder import load
 from lapwing.settings.learn import Filter, RewardForm
 from lapwing.shaping.rewards import (
     FORMS,

@@ -29,9 +29,9 @@ from lapwing.laplacian.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import Trained
-from lapwing.runs.folder import RunFolder
+from lapwing.runs.folder import RunFolder, load
 from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.runs.learn import OnProgress, load, represent
+from lapwing.runs.learn import OnProgress, represent
 from lapwing.settings.control import RANDOM_STEPS, ControlSettings, ResolvedControl
 from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
