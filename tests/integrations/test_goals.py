@@ -9,7 +9,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.data.spaces import view_of
+from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
 from lapwing.integrations.goals import RewardShaper, as_representation, check_fits, seen_key
 from lapwing.laplacian.encoders import EncoderSpec
