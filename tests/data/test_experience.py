@@ -85,6 +85,14 @@ class TestRefused:
             Experience(seen, [3, 2, 4])
 
     @pytest.mark.parametrize(
+        "lengths", [np.array([2**62] * 4 + [5]), np.array([2**64 - 5, 10], np.uint64), np.array([10**12])]
+    )
+    def test_forged_lengths(self, lengths):
+        """Of 64 bits each of the first two adds up to 5."""
+        with pytest.raises(DatasetError):
+            Experience(np.zeros((5, 2)), lengths)
+
+    @pytest.mark.parametrize(
         ("observations", "lengths", "table", "words"),
         [
             (np.array([0, 2]), [2], with_nan((3, 2), 1), "table .* state 1"),

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lapwing.data.spaces import view_of
+from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
-from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
+from lapwing.integrations.goals import RewardShaper, as_representation, check_fits, seen_key
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.forward import Forward
 from lapwing.shaping.rewards import Goal, chosen_filter
@@ -28,12 +30,13 @@ SPACES = {"vector": VECTOR, "index": INDEX, "gray": GRAY, "first": FIRST}
 REPRESENTATIONS = {kind: random_representation(spec) for kind, spec in SPECS.items()}
 
 
-def meter(space, representation=None, goal: Any = None, **kwargs) -> GoalMeter:
+def shaper(space, representation=None, goal: Any = None, **kwargs) -> RewardShaper:
     """One with plain settings."""
     plain = {"form": "l2" if representation is None else "laplacian", "filter": None, "gamma": None}
     radius = None if isinstance(goal, Goal) else 1e-6
-    plain |= {"radius": radius, "scale": 1.0, "keep_reward": False, "observation_key": None}
-    return GoalMeter(space, representation, goal, **(plain | kwargs))
+    plain |= {"radius": radius, "scale": 1.0, "reward_scale": 1.0, "keep_reward": False}
+    plain |= {"observation_key": None}
+    return RewardShaper(space, representation, goal, **(plain | kwargs))
 
 
 def drawn(kind: str, count: int) -> list:
@@ -63,20 +66,36 @@ def test_distances_by_hand(kind):
         raw = np.linalg.norm(flat - wanted, axis=1)
         latent = 3 * np.linalg.norm(phi - phi_wanted, axis=1)
         goal = np.array(goals) if each else goals[0]
-        for given in (goal, goal.tolist()):
-            to = meter(SPACES[kind], rep, given, num_envs=4, scale=3.0).distances(np.array(some))
+        for wanted_ in (goal, goal.tolist()):
+            to = shaper(SPACES[kind], rep, wanted_, num_envs=4, scale=3.0).distances(np.array(some))
             np.testing.assert_allclose(to.raw, raw)
             np.testing.assert_allclose(to.latent, latent, rtol=1e-5, atol=1e-4)
-    to = meter(SPACES[kind], rep, goals[0], scale=3.0).distances(some[1])
+    to = shaper(SPACES[kind], rep, goals[0], scale=3.0).distances(some[1])
     np.testing.assert_allclose(to.raw, np.linalg.norm(flat[1] - ends[0]))
     np.testing.assert_allclose(to.latent, 3 * np.linalg.norm(phi[1] - phi_ends[0]), rtol=1e-5)
-    assert meter(SPACES[kind], rep, goals[0]).distances(goals[0]).reached
+    assert shaper(SPACES[kind], rep, goals[0]).distances(goals[0]).reached
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@settings(max_examples=25)
+@given(size=st.integers(1, 40), data=st.data())
+def test_an_observation_is_as_far_alone_as_in_a_batch(kind, size, data):
+    """To the last bit, with one goal or one each; and the goal itself is at 0."""
+    batch, goals, row = drawn(kind, size), drawn(kind, 2 * size)[size:], data.draw(st.integers(0, size - 1))
+    batch[row] = goals[row]
+    for given_ in (np.array(goals), goals[row]):
+        to = shaper(SPACES[kind], REPRESENTATIONS[kind], given_, num_envs=size).distances(np.array(batch))
+        assert (to.raw[row], to.reached[row], to.latent[row]) == (0, True, 0)
+        for index, one in enumerate(batch):
+            goal = goals[index] if np.ndim(given_) > np.ndim(one) else goals[row]
+            alone = shaper(SPACES[kind], REPRESENTATIONS[kind], goal).distances(one)
+            assert alone == (to.raw[index], to.reached[index], to.latent[index])
 
 
 @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
 def test_the_filter_is_the_one_asked_for(filter):
     rep, (here, goal) = REPRESENTATIONS["vector"], drawn("vector", 2)
-    found = meter(VECTOR, rep, goal, filter=filter).distances(here).latent
+    found = shaper(VECTOR, rep, goal, filter=filter).distances(here).latent
     assert found == pytest.approx(rep.distance(here, goal, filter), rel=1e-4)
 
 
@@ -86,7 +105,7 @@ def test_without_a_scale_the_mean_distance_is_1(filter, four_room):
     cells = np.array([(r, c) for r, c in exact.cells("FourRoom")])
     positions = (2 * cells / 14 - 1).astype(np.float32)
     distances = [
-        meter(VECTOR, four_room, goal, filter=filter, scale=None, num_envs=len(cells)).distances(positions)
+        shaper(VECTOR, four_room, goal, filter=filter, scale=None, num_envs=len(cells)).distances(positions)
         for goal in positions[::7]
     ]
     assert np.mean([to.latent for to in distances]) == pytest.approx(1, rel=0.15)
@@ -104,16 +123,16 @@ def test_the_filter_that_is_chosen():
     assert [chosen_filter(None, one) for one in (rep, plain, single)] == ["commute", "soft", "soft"]
     assert chosen_filter("heat", plain) == "heat"
     here, goal = drawn("vector", 2)
-    found = meter(VECTOR, plain, goal).distances(here).latent
+    found = shaper(VECTOR, plain, goal).distances(here).latent
     assert found == pytest.approx(rep.distance(here, goal, "soft"), rel=1e-4)
 
 
 def test_a_file_and_a_folder_are_opened(four_room_run, four_room):
     at, goal = np.zeros(2, np.float32), np.ones(2, np.float32)
-    expected = meter(VECTOR, four_room, goal).distances(at).latent
+    expected = shaper(VECTOR, four_room, goal).distances(at).latent
     for path in (four_room_run, str(four_room_run)):
-        assert meter(VECTOR, path, goal).distances(at).latent == expected
-    assert opened(four_room) is four_room
+        assert shaper(VECTOR, path, goal).distances(at).latent == expected
+    assert as_representation(four_room) is four_room
 
 
 def test_which_part_phi_sees():
@@ -128,7 +147,7 @@ def test_which_part_phi_sees():
 
 def test_some_environments_alone_get_another_goal():
     rep, (here, first, second, third) = REPRESENTATIONS["vector"], drawn("vector", 4)
-    two = meter(VECTOR, rep, first, num_envs=3)
+    two = shaper(VECTOR, rep, first, num_envs=3)
     two.set_goal(second, np.array([False, True, False]))
     two.set_goal(np.array([first, first, third]), np.array([False, False, True]))
     expected = [rep.distance(here, goal, "commute") for goal in (first, second, third)]
@@ -136,7 +155,7 @@ def test_some_environments_alone_get_another_goal():
 
 
 def test_a_goal_of_its_own_radius_leaves_it_when_it_goes():
-    one = meter(VECTOR, goal=np.zeros(2), radius=0.5)
+    one = shaper(VECTOR, goal=np.zeros(2), radius=0.5)
     here = np.array([1.0, 0.0], np.float32)
     assert not one.distances(here).reached
     one.set_goal(Goal(np.zeros(2), radius=2.0))
@@ -164,9 +183,9 @@ def test_a_goal_of_its_own_radius_leaves_it_when_it_goes():
 )
 def test_goals_that_are_no_observations(space, goal, words):
     with pytest.raises(ConfigError, match=f"goal .*{words}"):
-        meter(space, goal=goal)
+        shaper(space, goal=goal)
     with pytest.raises(ConfigError, match=f"goal .*{words}"):
-        meter(space, goal=space.sample()).set_goal(goal)
+        shaper(space, goal=space.sample()).set_goal(goal)
 
 
 def first_number(states):
@@ -176,20 +195,20 @@ def first_number(states):
 def test_goals_of_another_kind_for_some_environments():
     some = np.array([True, False])
     for goal in (Goal(np.zeros(1), h=first_number), Goal(np.zeros(2), radius=0.1)):
-        mixed = meter(VECTOR, goal=np.zeros(2), num_envs=2)
+        mixed = shaper(VECTOR, goal=np.zeros(2), num_envs=2)
         with pytest.raises(ConfigError, match="a goal for some of the environments"):
             mixed.set_goal(goal, some)
         assert mixed.distances(np.ones((2, 2))).raw == pytest.approx(np.sqrt(2)), "the old goal stays"
         mixed.set_goal(goal, ~some | some)
-    alike = meter(VECTOR, goal=Goal(np.zeros(1), h=first_number), num_envs=2)
+    alike = shaper(VECTOR, goal=Goal(np.zeros(1), h=first_number), num_envs=2)
     alike.set_goal(Goal(np.ones(1), h=first_number), some)
     np.testing.assert_allclose(alike.distances(np.full((2, 2), 3.0)).raw, [2, 3])
 
 
 def test_an_h_that_gives_other_vectors():
     with pytest.raises(ConfigError, match=r"h\(s\) .*\(2,\).*\(1,\)"):
-        meter(VECTOR, goal=Goal(np.zeros(1))).distances(np.zeros(2, np.float32))
-    never_a_batch = meter(VECTOR, goal=Goal(np.zeros(2), h=lambda state: state[:2]), num_envs=3)
+        shaper(VECTOR, goal=Goal(np.zeros(1))).distances(np.zeros(2, np.float32))
+    never_a_batch = shaper(VECTOR, goal=Goal(np.zeros(2), h=lambda state: state[:2]), num_envs=3)
     with pytest.raises(ConfigError, match=r"h\(s\) .*\(2, 2\).*\(3, 2\)"):
         never_a_batch.distances(np.zeros((3, 2), np.float32))
 
@@ -199,61 +218,58 @@ def test_a_representation_of_something_else():
     wide = spaces.Box(-1, 1, (3,), np.float32)
     goal = Goal(np.zeros(2), h=lambda states: states[..., :2])
     for refuse in (
-        lambda: meter(wide, rep, np.zeros(3)),
+        lambda: shaper(wide, rep, np.zeros(3)),
         lambda: check_fits(Forward(rep), view_of(wide)),
-        lambda: meter(wide, rep, dataclasses.replace(goal, state=np.zeros(3))),
-        lambda: meter(wide, rep, goal).set_goal(np.zeros(3)),
+        lambda: shaper(wide, rep, dataclasses.replace(goal, state=np.zeros(3))),
+        lambda: shaper(wide, rep, goal).set_goal(np.zeros(3)),
     ):
         with pytest.raises(ConfigError, match=r"\(2,\), and the environment gives \(3,\)"):
             refuse()
     # φ of the goal space Z is welcome, whatever the observations are; of another Z it is not.
     at = np.ones(3, np.float32)
-    to = meter(wide, rep, goal).distances(at)
+    to = shaper(wide, rep, goal).distances(at)
     assert to.latent == pytest.approx(rep.distance(at[:2], np.zeros(2), "commute"), rel=1e-4)
     with pytest.raises(ConfigError, match=r"\(2,\), and the goal z has \(3,\)"):
-        meter(wide, rep, Goal(np.zeros(3)))
+        shaper(wide, rep, Goal(np.zeros(3)))
     with pytest.raises(ConfigError, match="5 states, and the environment has 4"):
-        meter(spaces.Discrete(4), REPRESENTATIONS["index"], 0)
+        shaper(spaces.Discrete(4), REPRESENTATIONS["index"], 0)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
 @pytest.mark.parametrize("name", ["radius", "scale", "gamma"])
 def test_numbers_out_of_range(name, wrong):
     with pytest.raises(ConfigError, match=f"{name}.* {wrong!r}"):
-        meter(VECTOR, goal=np.zeros(2), **{name: wrong})
+        shaper(VECTOR, goal=np.zeros(2), **{name: wrong})
 
 
 def test_a_goal_of_ones_own_has_its_own_radius():
     with pytest.raises(ConfigError, match=r"radius.* lapwing\.Goal"):
-        meter(VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
+        shaper(VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
 
 
 @pytest.mark.parametrize("form", ["l2", "laplacian"])
 def test_a_form_that_has_no_room_for_the_reward_of_the_environment(form):
     with pytest.raises(ConfigError, match=f"keep_reward.* '{form}'"):
-        meter(VECTOR, REPRESENTATIONS["vector"], np.zeros(2), form=form, keep_reward=True)
+        shaper(VECTOR, REPRESENTATIONS["vector"], np.zeros(2), form=form, keep_reward=True)
 
 
 def test_no_goal_where_observations_have_none():
     for space in (VECTOR, spaces.Dict({"achieved_goal": VECTOR}), spaces.Dict({"desired_goal": VECTOR})):
         with pytest.raises(ConfigError, match="goal is missing"):
-            meter(space)
+            shaper(space)
 
 
 def test_where_the_desired_goal_is_followed():
     both = spaces.Dict({"achieved_goal": VECTOR, "desired_goal": VECTOR, "observation": VECTOR})
-    follower = meter(both)
+    follower = shaper(both)
     assert follower.follows_goal
     at = {"achieved_goal": np.zeros(2), "desired_goal": np.array([3.0, 4.0])}
-    with pytest.raises(ConfigError, match="reset"):
-        follower.distances(at)
-    follower.follow(at)
     assert follower.distances(at).raw == 5
     with pytest.raises(ConfigError, match="observation_key='observation'"):
-        meter(both, observation_key="observation")
+        shaper(both, observation_key="observation")
     rep = random_representation(EncoderSpec("mlp", (3,), 4, None, (8,)))
     with pytest.raises(ConfigError, match=r"\(3,\), and the environment gives \(2,\)"):
-        meter(both, rep)
+        shaper(both, rep)
 
 
 def test_indices_that_do_not_begin_at_0_are_followed():
@@ -261,8 +277,7 @@ def test_indices_that_do_not_begin_at_0_are_followed():
     both = spaces.Dict(
         {"achieved_goal": spaces.Discrete(5, start=1), "desired_goal": spaces.Discrete(5, start=1)}
     )
-    follower = meter(both)
+    follower = shaper(both)
     for goal in (5, 4, 3, 3, 2):
         at = {"achieved_goal": 1, "desired_goal": goal}
-        follower.follow(at)
         assert follower.distances(at).raw == goal - 1
