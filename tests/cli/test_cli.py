@@ -255,7 +255,7 @@ def test_what_is_no_whole_number_is_named(elsewhere, written):
 @pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
 def test_a_maze_that_cannot_be_walked(elsewhere, text):
     Path("bad.txt").write_bytes(text)
-    assert re.match(r"lapwing: (maze bad: |bad\.txt )", refused("learn", "bad.txt"))
+    assert re.match(r"lapwing: maze (bad: |file bad\.txt )", refused("learn", "bad.txt"))
 
 
 class Bomb:

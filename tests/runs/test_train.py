@@ -429,10 +429,10 @@ class TestRefused:
             inspect.unwrap(lapwing.train)("TwoRoom", preset="papr", out=tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_goal_as_a_pair(self, unchecked_types):
-        """Which only the command line's text can name here."""
-        with pytest.raises(ConfigError, match=r"goal .* \(9, 14\)"):
-            lapwing.train("TwoRoom", **(L2 | {"goal": (9, 14)}))
+    def test_a_goal_may_be_a_pair(self):
+        """As `lapwing.compare_rewards` takes it."""
+        pair, text = (lapwing.train("TwoRoom", **(L2 | {"goal": goal})) for goal in ((9, 14), "9,14"))
+        assert pair.config == text.config
 
     def test_a_goal_that_cannot_be_reached(self, tmp_path):
         with pytest.warns(LapwingWarning, match="cannot be reached"):
