@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lapwing.figures.pool import Worker
 from lapwing.figures.runner import OnStatus, Status, group_of
+from lapwing.figures.worker import Worker
 
 SECONDS_BETWEEN_LINES = 15.0
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lapwing import storage
 from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_of, write_table
-from lapwing.figures.pool import GONE, Pool, Worker
+from lapwing.figures.worker import GONE, Pool, Worker
 
 Group = tuple[str, str]
 """Method and input, or reward and maze: runs that take about as long as each other."""

@@ -1,19 +1,24 @@
-"""A worker process: takes runs as lines of JSON, gives progress and measures as lines of JSON.
+"""Worker processes: they take runs as lines of JSON, and give progress and measures as lines of JSON.
 
-`python -m lapwing.figures.worker`, one thread each. It ends when its standard input does, so that it
-does not outlive the process that feeds it, however that one dies.
+`python -m lapwing.figures.worker` is one, with one thread; `Pool` starts and feeds them. A worker ends when its
+standard input does, so that it does not outlive the process that feeds it, however that one dies.
 """
 
+import dataclasses
 import json
 import os
 import queue
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 import warnings
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.figures.grid import Run
@@ -28,6 +33,107 @@ ONE_THREAD = {
 COMPILED = "LAPWING_COMPILED"
 """The environment variable that names the folder of compiled programs."""
 SECONDS_BETWEEN_REPORTS = 0.5
+GONE = {"gone": True}
+"""What a worker that has died is heard to say."""
+
+
+@dataclass
+class Worker:
+    """A process, and the run that it is at."""
+
+    process: subprocess.Popen
+    log: IO[str]
+    """What it wrote to standard error."""
+    run: Run | None = None
+    progress: tuple[str, int, int] = ("starting", 0, 0)
+
+    def begin(self, run: Run, folder: Path) -> None:
+        """Hand a run over."""
+        self.run, self.progress = run, ("starting", 0, 0)
+        order = {"run": dataclasses.asdict(run), "folder": str(folder)}
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(order) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has died; the pool will hear so
+
+    def end(self) -> None:
+        """Kill it if it lives, and close its files; its output is closed by who listens to it."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # an order that was not read
+            self.process.stdin.close()
+        self.log.close()
+
+    def last_words(self) -> str:
+        """How it died: its exit status, and the end of its log."""
+        status = self.process.wait()
+        self.log.seek(0)
+        said = self.log.read().strip().splitlines()[-1:]
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return f"the worker process {how}" + (f" ({said[0]})" if said else "")
+
+
+class Pool:
+    """As many workers as wanted; one that dies is replaced when it is next needed."""
+
+    def __init__(self, jobs: int, compiled: Path):
+        """Workers are started by `idle`, when there is work; `compiled` is where they share programs."""
+        self._jobs, self._compiled = jobs, compiled
+        self._heard: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
+        self.workers: list[Worker] = []
+        self._gone: list[Worker] = []
+
+    def idle(self) -> Worker | None:
+        """A worker without a run, or None if all are busy."""
+        for worker in self.workers:
+            if worker.run is None:
+                return worker
+        return self._start() if len(self.workers) < self._jobs else None
+
+    def hear(self, seconds: float) -> tuple[Worker, dict[str, Any]] | None:
+        """The next thing that a worker says, or None if nothing is said for so long."""
+        try:
+            worker, said = self._heard.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if said is GONE:
+            self.workers.remove(worker)
+            self._gone.append(worker)
+        return worker, said
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in [*self.workers, *self._gone]:
+            worker.end()
+
+    def _start(self) -> Worker:
+        log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long-lived as the worker
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lapwing.figures.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=os.environ | ONE_THREAD | {COMPILED: str(self._compiled)},
+        )
+        worker = Worker(process, log)
+        self.workers.append(worker)
+        threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
+        return worker
+
+    def _listen(self, worker: Worker) -> None:
+        assert worker.process.stdout is not None
+        try:
+            with worker.process.stdout as answers:
+                for line in answers:
+                    self._heard.put((worker, json.loads(line)))
+        except ValueError:
+            worker.process.kill()  # an answer was cut short, so it is dying anyway
+        finally:
+            self._heard.put((worker, GONE))
 
 
 def main() -> None:
