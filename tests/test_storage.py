@@ -2,7 +2,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import signal
 import stat
 import subprocess
@@ -20,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 from lapwing import storage
 from lapwing.errors import CheckpointError, StorageError
+from tests.support.processes import in_own_mount
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -358,23 +358,6 @@ def test_an_error_inside_lets_go(tmp_path):
 
 
 # Disks that do not take it
-
-
-def in_own_mount(tmp_path: Path, options: str, script: str) -> str:
-    """What `script` prints with a small tmpfs of its own at tmp_path/disk, gone when it ends."""
-    unshare = shutil.which("unshare")
-    disk = tmp_path / "disk"
-    disk.mkdir(exist_ok=True)
-    if unshare is None:
-        pytest.skip("no unshare on this machine")
-    mounted = [unshare, "--map-root-user", "--mount", "sh", "-ec"]
-    mount = 'mount -t tmpfs -o "$1" tmpfs "$2"; shift 2; exec "$@"'
-    arguments = ["sh", options, str(disk)]
-    probe = subprocess.run([*mounted, mount, *arguments, "true"], capture_output=True, text=True)
-    if probe.returncode != 0:
-        pytest.skip(f"no right to mount here: {probe.stderr.strip()}")
-    command = [*mounted, mount, *arguments, sys.executable, "-c", textwrap.dedent(script), str(disk)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_full_disk_is_named_with_its_remedy_and_nothing_is_left_or_lost(tmp_path):

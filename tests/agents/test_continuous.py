@@ -27,7 +27,7 @@ from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.control import ResolvedControl
 from lapwing.shaping.rewards import Goal
-from tests.agents.test_rounds import counted, episodes
+from tests.support.training import counted, episodes
 
 LENGTH = 9
 """Of an episode here."""

@@ -22,7 +22,8 @@ from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import AgentSettings
 from lapwing.shaping.rewards import Goal, GoalReward
-from tests import exact
+from tests.support import exact
+from tests.support.environments import Line
 
 TINY = AgentSettings(
     random_steps=60,
@@ -37,28 +38,6 @@ TINY = AgentSettings(
     target_rate=1.0,
 )
 cartpole = partial(gymnasium.make, "CartPole-v1")
-
-
-class Line(gymnasium.Env):
-    """Five places in a row, left and right; each step costs 1; at the right end an episode terminates."""
-
-    PLACES = 5
-
-    def __init__(self, first_action: int = 0, first_place: int = 0):
-        self.first_action, self.first_place = first_action, first_place
-        self.action_space = Discrete(2, start=first_action)
-        self.observation_space = Discrete(self.PLACES, start=first_place)
-        self.place = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = int(self.np_random.integers(self.PLACES - 1))
-        return self.first_place + self.place, {}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        self.place = max(self.place + (1 if action == self.first_action + 1 else -1), 0)
-        return self.first_place + self.place, -1.0, self.place == self.PLACES - 1, False, {}
 
 
 LINE_VALUES = np.array([[-1.9375, -1.875], [-1.9375, -1.75], [-1.875, -1.5], [-1.75, -1.0]])

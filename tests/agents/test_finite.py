@@ -11,67 +11,12 @@ import pytest
 
 from lapwing.agents.dqn import Training
 from lapwing.agents.finite import AgentState, train_on_maze
-from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import NonFiniteError
-from lapwing.mazes import parse_maze
 from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import AgentSettings
-from lapwing.shaping.tasks import GridTask, grid_task
-from tests import exact
-
-MAZE = "...G\n.#..\n....\n"
-TINY = AgentSettings(
-    observation="index",
-    episode_length=7,
-    random_steps=50,
-    steps=120,
-    evaluate_every=5,
-    gamma=0.9,
-    epsilon=0.5,
-    batch=16,
-    learning_rate=0.05,
-    hidden=(16,),
-    target_every=10,
-    target_rate=0.3,
-)
-"""Trained in a moment; 50 and 120 are no multiples of 7."""
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
-
-
-class Kept:
-    """Checkpoints in memory; the process is cut off at some step."""
-
-    def __init__(self, until: int | None = None, states: list | None = None):
-        self.until = until
-        self.states = [] if states is None else states
-        self.rows: list[dict] = []
-        self.calls: list[tuple] = []
-        self.first: Any = None
-        self.last = False
-
-    def restore(self, like: Any):
-        self.first = like
-        return self.states[-1] if self.states else None
-
-    def record(self, row: dict[str, Any]) -> None:
-        self.rows.append(row)
-
-    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
-        self.states.append((state._replace(returns=state.returns.copy()), step, seconds))
-        self.last = last
-        if self.until is not None and step >= self.until:
-            raise Interrupted
-
-    def at(self, step: int) -> AgentState:
-        return next(kept.state for kept, at, _ in self.states if at == step)
-
-
-def task_of(settings: AgentSettings, text: str = MAZE) -> GridTask:
-    return grid_task(GridWorld(parse_maze(text, name="mine"), settings.stay), None, settings.episode_length)
+from tests.support import exact
+from tests.support.training import MAZE, TINY, Interrupted, Kept, task_of
 
 
 def sparse_rewards(stay: bool = False) -> np.ndarray:

@@ -27,9 +27,9 @@ from lapwing.runs.shaping import online_rewards
 from lapwing.runs.train import reopen_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
-from tests import exact
-from tests.agents.test_finite import MAZE, TINY, Interrupted, Kept, task_of
-from tests.runs.test_folder import content, without_times
+from tests.support import exact
+from tests.support.folders import content, without_times
+from tests.support.training import MAZE, TINY, Interrupted, Kept, task_of
 
 POSITIONS = dataclasses.replace(TINY, observation="position", hidden=(8,), evaluate_every=40, reward="mix")
 LEARNER = PhiLearner(beta=5.0, delta=0.05, lam=0.9, lam_final=0.95, batch=16, learning_rate=1e-3)

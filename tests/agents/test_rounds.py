@@ -9,6 +9,7 @@ from lapwing.agents import rounds as rounds_module
 from lapwing.agents.rounds import Rounds, empty_replay
 from lapwing.errors import ConfigError
 from lapwing.settings.control import ResolvedControl
+from tests.support.training import counted, episodes
 
 
 def rounds_of(envs: int, random: int, agents: int, every: int = 1) -> Rounds:
@@ -18,30 +19,6 @@ def rounds_of(envs: int, random: int, agents: int, every: int = 1) -> Rounds:
             envs=envs, random_steps=random * envs, steps=agents * envs, evaluate_every=every * envs
         )
     )
-
-
-def counted(length: int, envs: int, rounds: int) -> list[list[int]]:
-    """Body by body, how far each is into its episode when each round begins: staggered, then step by step."""
-    bodies = []
-    for body in range(envs):
-        at, times = body * length // envs, []
-        for _ in range(rounds):
-            times.append(at)
-            at += 1
-            if at == length:
-                at = 0
-        bodies.append(times)
-    return bodies
-
-
-def episodes(times: list[int]) -> list[int]:
-    """How many rounds each episode of a body has, the cut ones at both ends included."""
-    lengths: list[int] = []
-    for number, at in enumerate(times):
-        if number == 0 or at == 0:
-            lengths.append(0)
-        lengths[-1] += 1
-    return lengths
 
 
 def test_how_many_rounds_there_are():

@@ -1,13 +1,11 @@
 import contextlib
 import dataclasses
-import io
 import json
 import re
 import signal
 import subprocess
 import sys
 import time
-import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -16,42 +14,15 @@ import numpy as np
 import pytest
 
 import lapwing
-from lapwing.cli.main import main
 from lapwing.data.experience import Experience
 from lapwing.settings.learn import LearnSettings
-from tests.test_storage import in_own_mount
+from tests.support.command_line import called, refused
+from tests.support.processes import in_own_mount
 
 SMALL = ["--transitions", "5000", "--dim", "4", "--steps", "20", "--hidden", "16", "--fourier-features", "16"]
 QUICK = ["--transitions", "5000", "--dim", "3", "--steps", "2", "--observation", "index"]
 TRUTHS = ["gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_floor", "eigenvalues_exact"]
 NAMED_IN_THE_JSON = [*TRUTHS, "eigenvalues", "learn_seconds", "compile_seconds", "steps", "states", "run"]
-
-
-def called(*arguments: str | Path) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of the command line, in this process."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as exit:
-            code = exit.code if isinstance(exit.code, int) else 1
-    return code, out.getvalue(), unboxed(err.getvalue())
-
-
-def unboxed(text: str) -> str:
-    """What is written, without the frame that may be around it and the lines that it is broken into."""
-    return " ".join(re.sub("[│─╭╮╰╯━╸]", " ", text).split())
-
-
-def refused(*arguments: str | Path) -> str:
-    """The message of a command that ends with 2, prints nothing else, and leaves nothing behind."""
-    before = sorted(Path.cwd().rglob("*"))
-    code, out, err = called(*arguments)
-    assert code == 2, err
-    assert out == ""
-    assert "Traceback" not in err
-    assert sorted(Path.cwd().rglob("*")) == before
-    return err
 
 
 @pytest.fixture

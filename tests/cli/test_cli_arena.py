@@ -25,8 +25,8 @@ from lapwing.runs.folder import FIGURES
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.control import ControlSettings
 from lapwing.settings.learn import LearnSettings
-from tests.cli.test_cli import called, refused, unboxed
-from tests.figures.test_reaching import TINY_PHI
+from tests.support.command_line import called, refused, unboxed
+from tests.support.small_runs import TINY_PHI
 
 TINY = ["--steps", "320", "--evaluate-every", "160", "--random-steps", "1600"]
 TINY_LEARN = ["--transitions", "3000", "--steps", "3", "--dim", "4", "--lam", "0.9", "--hidden", "16"]

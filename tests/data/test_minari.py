@@ -3,7 +3,6 @@ import hashlib
 import io
 import json
 import shutil
-import struct
 import sys
 import textwrap
 import warnings
@@ -21,8 +20,8 @@ from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.serialization import serialize_space
 from PIL import Image
 
-from lapwing.data.minari import MinariData, open_minari
-from lapwing.data.minari_spaces import space_from_json
+from lapwing.data.minari import MinariData, open_minari, space_from_json
+from lapwing.data.source import describe, read_source, recall
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 
 DESCRIBED = {
@@ -261,6 +260,20 @@ class TestReading:
         for name in ("./cartpole", str(cartpole), f"minari:{cartpole}", "./cartpole/data"):
             for episode, other in zip(open_minari(name).episodes(), expected, strict=True):
                 assert_same(episode, other)
+
+    def test_as_a_source_that_a_run_recalls(self, cartpole, root, monkeypatch, tmp_path):
+        monkeypatch.chdir(cartpole.parent)
+        for name in ("cartpole/random-v0", "./cartpole"):
+            source = read_source(f"minari:{name}")
+            assert isinstance(source, MinariData)
+            assert source.name == name
+            again = recall(describe(source), tmp_path / "unused")
+            assert isinstance(again, MinariData)
+            assert again.path.resolve() == source.path.resolve()
+        description = describe(source)
+        rewrite(cartpole, author="someone else")
+        with pytest.raises(DatasetError, match="cartpole"):
+            recall(description, tmp_path / "unused")
 
     def test_in_the_home_folder(self, cartpole, tmp_path, monkeypatch):
         monkeypatch.delenv("MINARI_DATASETS_PATH", raising=False)
@@ -503,7 +516,7 @@ class TestSpaces:
             ("", "is damaged"),
             ("[]", "is damaged"),
             ("{}", "no 'type'"),
-            ('{"type": ["Box"]}', "is damaged"),
+            ('{"type": ["Box"]}', "the type ['Box']"),
             ('{"type": "Sequence"}', "the type 'Sequence', and lapwing reads Box, Discrete, MultiDiscrete"),
             ('{"type": "Dict", "subspaces": {"a": {"type": "os.system"}}}', "the type 'os.system'"),
             ('{"type": "Discrete", "start": 0}', "no 'n'"),
@@ -789,8 +802,6 @@ class TestJpeg:
             {"shape": (3,), "dtype": h5py.string_dtype()},
             {"data": np.zeros(3, np.uint8)},
             {"data": h5py.Empty("u1")},
-            {"shape": (3,), "dtype": h5py.vlen_dtype(np.uint8)},
-            {"shape": (3,), "dtype": h5py.vlen_dtype(np.uint8), "chunks": (3,), "compression": "gzip"},
         ],
         ids=str,
     )
@@ -843,66 +854,9 @@ class TestDamage:
         data_of(folder).write_bytes(whole[: int(share * len(whole))])
         assert "is damaged or not an HDF5 file (" in refusal(folder)
 
-
-class TestHeaps:
-    """Where the images lie; HDF5 itself hangs or crashes on some of these."""
-
-    @pytest.fixture
-    def photos(self, root, tmp_path) -> Path:
-        return Path(shutil.copytree(root / "images" / "large-v0", tmp_path / "photos"))
-
-    def damage(self, folder: Path, place: int, content: bytes) -> str:
-        whole = bytearray(data_of(folder).read_bytes())
-        whole[place : place + len(content)] = content
-        data_of(folder).write_bytes(whole)
-        with pytest.warns(LapwingWarning, match="JPEG"):
-            sentence = refusal(folder)
-        assert "has a damaged JPEG image" in sentence
-        return sentence
-
-    def heap(self, folder: Path) -> int:
-        return data_of(folder).read_bytes().index(b"GCOL")
-
-    def reference(self, folder: Path) -> int:
-        """Where the first row says its length, its heap and its place there."""
-        return data_of(folder).read_bytes().index(struct.pack("<Q", self.heap(folder))) - 4
-
-    def test_the_layout_is_what_the_tests_take_it_for(self, photos):
-        content = data_of(photos).read_bytes()
-        length, heap, index = struct.unpack_from("<IQI", content, self.reference(photos))
-        found, size = struct.unpack_from("<H6xQ", content, heap + 16)
-        assert (found, size) == (index, length)
-        assert content[heap + 32 : heap + 34] == b"\xff\xd8"  # as JPEG begins
-
-    def test_no_heap(self, photos):
-        assert "there is no heap at" in self.damage(photos, self.heap(photos), b"gcol")
-
-    def test_zeros_in_place_of_a_heap(self, photos):
-        self.damage(photos, self.heap(photos) + 16, bytes(500))
-
-    @pytest.mark.parametrize("size", [0, 2**32, 2**64 - 1, 2**64 - 16])
-    def test_an_object_of_another_size(self, size, photos):
-        self.damage(photos, self.heap(photos) + 24, struct.pack("<Q", size))
-
-    def test_a_heap_of_another_size(self, photos):
-        self.damage(photos, self.heap(photos) + 8, struct.pack("<Q", 40))
-
-    @pytest.mark.parametrize("length", [10_000, 2**32 - 1])
-    def test_a_row_longer_than_its_object(self, length, photos):
-        sentence = self.damage(photos, self.reference(photos), struct.pack("<I", length))
-        assert f"it says {length} bytes, and has" in sentence
-
-    @pytest.mark.parametrize("heap", [0, 1, 2**40, 2**64 - 1])
-    def test_a_row_in_another_heap(self, heap, photos):
-        self.damage(photos, self.reference(photos) + 4, struct.pack("<Q", heap))
-
-    def test_a_row_that_is_not_in_its_heap(self, photos):
-        self.damage(photos, self.reference(photos) + 12, struct.pack("<I", 999))
-
-    @pytest.mark.parametrize("name", ["images/large-v0", "tuples-v0"])
-    def test_bytes_flipped_all_over_the_file(self, name, root, tmp_path):
-        """The places are always the same, for HDF5 is not proof against all."""
-        folder = Path(shutil.copytree(root / name, tmp_path / "copy"))
+    def test_bytes_flipped_all_over_the_file(self, root, tmp_path):
+        """Always the same bytes, and of numbers: HDF5 itself may hang or crash on damaged rows of images."""
+        folder = Path(shutil.copytree(root / "tuples-v0", tmp_path / "copy"))
         whole = data_of(folder).read_bytes()
         refused = 0
         places = range(0, len(whole), 499)

@@ -60,6 +60,7 @@ class TestContract:
             name for name in gymnasium.registry if name.startswith(("lapwing/Point", "lapwing/Ant"))
         }
         assert registered == set(IDS)
+        assert {gymnasium.spec(env_id).max_episode_steps for env_id in IDS} == {300}
 
     @pytest.mark.parametrize("env_id", IDS)
     @pytest.mark.filterwarnings(r"ignore:.*A Box observation space (min|max)imum value is -?infinity")
@@ -89,10 +90,6 @@ class TestContract:
         ends = [env.step(env.action_space.sample())[2:4] for _ in range(300)]
         assert not any(terminated for terminated, _ in ends)
         assert [truncated for _, truncated in ends] == [False] * 299 + [True]
-
-    @pytest.mark.parametrize("env_id", IDS)
-    def test_all_episodes_are_three_hundred_steps(self, env_id):
-        assert make(env_id).spec.max_episode_steps == 300
 
     @pytest.mark.parametrize("env_id", ["lapwing/PointUMaze-v0", "lapwing/AntUMaze-v0"])
     def test_a_seed_is_an_episode(self, env_id):
@@ -232,8 +229,8 @@ class TestSteps:
         for env in envs:
             env.reset(seed=0)
         push = np.ones(envs[0].action_space.shape, np.float32)
-        for wrong, words in ((push * np.nan, "NaN is none"), (push[:1], r"actions must have shape \(")):
-            with pytest.raises(ConfigError, match=words):
+        for wrong in (push * np.nan, push[:1]):
+            with pytest.raises(ConfigError, match="actions"):
                 envs[0].step(wrong)
         np.testing.assert_array_equal(*(env.step(push)[0]["observation"] for env in envs))
 
@@ -267,23 +264,17 @@ class TestReset:
         assert np.abs(observation["observation"][-3:]).max() > 0, "with small deviations all the same"
 
     @pytest.mark.parametrize(
-        "position", [(0.0, 0.0), (-2.0, 2.9), (2.0, 50.0), (-1e6, 0.0), (1.0, 2.0, 3.0), (1.0,), 2.0]
+        "position", [(0.0, 0.0), (-2.0, 2.9), (2.0, 50.0), (1.0, 2.0, 3.0), 2.0, (np.nan, 2.0)]
     )
     def test_where_there_is_no_room(self, position):
         env = make("lapwing/PointUMaze-v0").unwrapped
-        with pytest.raises(ConfigError, match=r"position .* leaves no room for the Point"):
-            env.reset(options={"position": position})
-
-    @pytest.mark.parametrize("position", [(np.nan, 2.0), (-2.0, np.inf)])
-    def test_at_no_number(self, position):
-        env = make("lapwing/PointUMaze-v0").unwrapped
-        with pytest.raises(ConfigError, match=r"position .* leaves no room for the Point"):
+        with pytest.raises(ConfigError, match=r"position.* Point"):
             env.reset(options={"position": position})
 
     def test_an_ant_needs_more_room_than_a_point(self):
         place = {"position": (2.0, 3.0 - 0.5)}
         make("lapwing/PointUMaze-v0").reset(options=place)
-        with pytest.raises(ConfigError, match="leaves no room for the Ant"):
+        with pytest.raises(ConfigError, match=r"position.* Ant"):
             make("lapwing/AntUMaze-v0", cell=2.0).reset(options=place)
 
     def test_other_options_are_left_alone(self):
@@ -309,20 +300,17 @@ class TestMaking:
     @pytest.mark.parametrize(
         ("kwargs", "words"),
         [
-            ({"body": "point", "maze": "UMaze"}, r"unknown body 'point'; did you mean Point\?"),
-            ({"body": "Point", "maze": "UMaz"}, r"no maze 'UMaz': did you mean UMaze\?"),
-            ({"body": "Ant", "maze": "FourRoom"}, r"FourRoom has no cell marked G"),
-            ({"body": "Ant", "maze": "UMaze", "goal": (0, 0)}, r"goal \(0,0\) is a wall of UMaze"),
-            ({"body": "Ant", "maze": "UMaze", "cell": 1.0}, r"cells of 1 leave no room for the body Ant"),
-            (
-                {"body": "Point", "maze": "UMaze", "render_mode": "human"},
-                r"render_mode must be None or 'rgb_array', not 'human'",
-            ),
+            ({"body": "point"}, r"'point'.* Point\?"),
+            ({"maze": "UMaz"}, r"'UMaz'.* UMaze\?"),
+            ({"maze": "FourRoom"}, "FourRoom.* G"),
+            ({"goal": (0, 0)}, r"goal \(0,0\)"),
+            ({"cell": 1.0}, "cells of 1 .* Ant"),
+            ({"render_mode": "human"}, "render_mode.*'human'"),
         ],
     )
     def test_what_cannot_be_made(self, kwargs, words):
         with pytest.raises(ConfigError, match=words):
-            ControlEnv(**kwargs)
+            ControlEnv(**({"body": "Ant", "maze": "UMaze"} | kwargs))
 
     def test_wrong_values_are_told_in_a_sentence(self):
         """In a process without the type checks that only the tests have."""
@@ -379,11 +367,6 @@ class TestRender:
             assert [env.render() is None for env in envs] == [True, False]
             steps = [env.step(action)[0]["observation"] for env in envs]
             np.testing.assert_array_equal(*steps)
-
-    def test_no_render_mode_no_picture(self):
-        env = ControlEnv("Point", "UMaze")
-        env.reset(seed=0)
-        assert env.render() is None
 
     def test_closed_and_opened_again(self):
         env = ControlEnv("Point", "UMaze", render_mode="rgb_array")

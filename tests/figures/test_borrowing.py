@@ -12,7 +12,7 @@ from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_o
 from lapwing.figures.methods import method_run
 from lapwing.figures.reproduce import reproduce
 from lapwing.figures.runner import execute_grid
-from tests.cli.test_cli import called
+from tests.support.command_line import called
 
 
 def small(seed: int, *, figure: str = "fig3") -> Run:

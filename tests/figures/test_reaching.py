@@ -19,10 +19,10 @@ from lapwing.figures.reaching import PANELS, Panel, reaching_run
 from lapwing.laplacian.representation import load_representation
 from lapwing.runs import control
 from lapwing.settings.control import CONTROL_PRESETS, ControlSettings
+from tests.support.small_runs import TINY_PHI
 
 POINT, HOOK, ANT = PANELS
 REWARDS = ("sparse", "l2", "rawmix", "mix", "fullmix")
-TINY_PHI = {"transitions": 3_000, "steps": 20, "dim": 5, "hidden": (32,), "batch": 32}
 TINY = Panel("PointUMaze", "commute", 640, 320, 160)
 """A run of PointUMaze that takes seconds: its numbers matter to no test."""
 

@@ -21,7 +21,7 @@ from lapwing.figures.methods import method_run
 from lapwing.figures.pool import Worker
 from lapwing.figures.reproduce import figures_with, reproduce
 from lapwing.figures.runner import Status
-from tests.cli.test_cli import called, refused
+from tests.support.command_line import called, refused
 
 SOLVED = method_run("fig3", "quick", "transitions-2017", "index", 100, 3, 0)
 IMPOSSIBLE = method_run("fig3", "quick", "graph-drawing", "index", 100, 500, 0, steps=30)

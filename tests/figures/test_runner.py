@@ -26,7 +26,7 @@ from lapwing.figures.runner import execute_grid
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
-from tests.cli.test_cli import called
+from tests.support.command_line import called
 
 
 def small(method: str, *, seed: int = 0, d: int = 3, **more) -> Run:

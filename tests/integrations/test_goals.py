@@ -13,8 +13,8 @@ from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.forward import Forward
 from lapwing.shaping.rewards import Goal, chosen_filter
-from tests import exact
-from tests.laplacian.test_forward import random_representation
+from tests.support import exact
+from tests.support.representations import random_representation
 
 VECTOR, INDEX = spaces.Box(-2, 2, (2,), np.float32), spaces.Discrete(5, start=3)
 GRAY, FIRST = spaces.Box(0, 255, (6, 5), np.uint8), spaces.Box(0, 255, (3, 6, 5), np.uint8)

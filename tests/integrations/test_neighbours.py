@@ -13,6 +13,7 @@ from lapwing.integrations.neighbours import (
     shortest_bridges,
 )
 from lapwing.laplacian.chain import dense, graph_chain, true_chain
+from tests.support.graphs import by_brute_force, distance_matrix
 
 
 def cloud(count: int = 40, features: int = 3, seed: int = 0) -> np.ndarray:
@@ -24,23 +25,6 @@ def clumps(sizes, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     centres = 100 * rng.standard_normal((len(sizes), 2))
     return np.concatenate([c + rng.standard_normal((n, 2)) for c, n in zip(centres, sizes, strict=True)])
-
-
-def distance_matrix(points: np.ndarray) -> np.ndarray:
-    return np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=-1))
-
-
-def by_brute_force(points: np.ndarray, k: int) -> np.ndarray:
-    """The weights of the graph, pair by pair, of a cloud in one part."""
-    distances = distance_matrix(points)
-    order = np.argsort(distances, axis=1)
-    scale = [distances[u, order[u, -(-k // 2)]] for u in range(len(points))]
-    weights = np.zeros_like(distances)
-    for u in range(len(points)):
-        for v in order[u, 1 : k + 1]:
-            exponent = distances[u, v] ** 2 / (scale[u] * scale[v])
-            weights[u, v] = weights[v, u] = max(np.exp(-exponent), FAINTEST)
-    return weights
 
 
 # The graph

@@ -17,8 +17,8 @@ from lapwing.integrations.online_learner import OnlineLearner, Update, drift
 from lapwing.integrations.wrappers import LaplacianReward
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.representation import Representation
-from tests import exact
-from tests.laplacian.test_forward import random_representation
+from tests.support import exact
+from tests.support.representations import random_representation
 
 TEXT = exact.text_of("TwoRoom")
 MOVES, CELLS = np.array(exact.moves(TEXT)), np.array(exact.cells("TwoRoom"))

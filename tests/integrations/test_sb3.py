@@ -14,7 +14,7 @@ from lapwing.errors import ConfigError
 from lapwing.integrations.sb3 import LaplacianExtractor
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import read_maze
-from tests.laplacian.test_forward import answer, assert_same, random_representation
+from tests.support.representations import answer, assert_same, random_representation
 
 WORLD = GridWorld(read_maze("TwoRoom"))
 TABLES = {kind: WORLD.observations(kind) for kind in ("position", "index", "image")}

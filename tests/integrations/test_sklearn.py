@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.integrations.sklearn import LaplacianEmbedding
-from tests.integrations.test_neighbours import by_brute_force
+from tests.support.graphs import by_brute_force
 
 QUICK = {"steps": 20, "hidden": (8,), "encoder": "mlp"}
 """Where the numbers do not matter."""

@@ -13,7 +13,8 @@ from lapwing.errors import ConfigError
 from lapwing.integrations.torch import to_torch
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.forward import What
-from tests.laplacian.test_forward import (
+from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
+from tests.support.representations import (
     answer,
     assert_same,
     by_hand,
@@ -21,7 +22,6 @@ from tests.laplacian.test_forward import (
     random_representation,
     specifications,
 )
-from tests.laplacian.test_representation import OBSERVATIONS, REPRESENTATIONS
 
 WHATS = get_args(What)
 TRACING = [

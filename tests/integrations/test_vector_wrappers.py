@@ -18,17 +18,9 @@ from lapwing.integrations.vector_wrappers import (
 from lapwing.integrations.wrappers import LaplacianObservation, LaplacianReward
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.shaping.rewards import FORMS, SHAPED_BY_PHI, Goal, GoalReward
-from tests.integrations.test_wrappers import (
-    GAMMA,
-    REPRESENTATIONS,
-    SEEKER_SPECS,
-    TABLES,
-    Asked,
-    Seeker,
-    Sight,
-    restless,
-)
-from tests.laplacian.test_forward import random_representation
+from tests.support.environments import Asked, Seeker, Sight, restless
+from tests.support.representations import random_representation
+from tests.support.wrapped import GAMMA, REPRESENTATIONS, SEEKER_SPECS, TABLES
 
 COUNT, STEPS = 4, 45
 MODES = list(AutoresetMode)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,44 +13,20 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
-from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
 from lapwing.integrations.wrappers import LaplacianObservation, LaplacianReward
 from lapwing.laplacian.encoders import EncoderSpec
-from lapwing.mazes import read_maze
 from lapwing.shaping.rewards import FORMS, SHAPED_BY_PHI, Goal, GoalReward
-from tests.laplacian.test_forward import answer, assert_same, random_representation
+from tests.support.environments import Asked, Seeker, Sight, restless
+from tests.support.representations import answer, assert_same, random_representation
+from tests.support.wrapped import GAMMA, REPRESENTATIONS, SEEKER_SPECS, SPECS, TABLES, WORLD
 
-GAMMA = 0.9
-WORLD = GridWorld(read_maze("TwoRoom"))
-TABLES = {kind: WORLD.observations(kind) for kind in ("position", "index", "image")}
-SPECS = {
-    "position": EncoderSpec("fourier", (2,), 6, None, (16,), 8),
-    "index": EncoderSpec("linear", (), 6, n_states=WORLD.n_states),
-    "image": EncoderSpec("conv", TABLES["image"].shape[1:], 6),
-}
-REPRESENTATIONS = {kind: random_representation(spec) for kind, spec in SPECS.items()}
 GOAL_STATE = 40
 
 
 @pytest.fixture(params=list(SPECS))
 def kind(request) -> str:
     return request.param
-
-
-class Restless(gymnasium.Wrapper):
-    """Episodes that end for good by chance, with a reward that tells the states apart."""
-
-    def step(self, action):
-        observation, _, _, truncated, info = self.env.step(action)
-        terminated = bool(self.unwrapped.np_random.random() < 0.06)
-        return observation, info["state"] / 10, terminated, truncated, info
-
-
-def restless(kind: str = "position", limit: int = 9) -> gymnasium.Env:
-    """TwoRoom with both kinds of ends."""
-    env = gymnasium.make("lapwing/TwoRoom-v0", observation=kind, max_episode_steps=-1)
-    return gymnasium.wrappers.TimeLimit(Restless(env), limit)
 
 
 def whole_state(kind: str, state: int = GOAL_STATE) -> Goal:
@@ -248,18 +223,6 @@ def test_phi_of_the_goal_space():
     np.testing.assert_allclose(went.rewards, expected, rtol=1e-5, atol=1e-4)
 
 
-class Asked(gymnasium.Wrapper):
-    """Remembers the options of its resets."""
-
-    def __init__(self, env):
-        super().__init__(env)
-        self.asked: list[Any] = []
-
-    def reset(self, *, seed=None, options=None):
-        self.asked.append(options)
-        return self.env.reset(seed=seed, options=options)
-
-
 def test_other_options_reach_the_environment():
     asked = Asked(restless())
     env = LaplacianReward(asked, goal=TABLES["position"][GOAL_STATE], form="sparse")
@@ -276,40 +239,6 @@ def test_other_options_reach_the_environment():
 
 
 # Goal environments
-
-
-class Seeker(gymnasium.Env):
-    """A point on a line of numbered places or in a plane; the goal moves, also within an episode."""
-
-    def __init__(self, discrete: bool = False):
-        place = spaces.Discrete(9, start=1) if discrete else spaces.Box(-9, 9, (2,), np.float64)
-        self.observation_space = spaces.Dict({"achieved_goal": place, "desired_goal": place})
-        self.action_space = spaces.Discrete(4)
-        self.place = place
-
-    def _drawn(self):
-        if isinstance(self.place, spaces.Discrete):
-            return self.np_random.integers(1, 10)
-        return self.np_random.uniform(-9, 9, 2)
-
-    def _observed(self):
-        return {"achieved_goal": self.at, "desired_goal": self.goal}
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.at, self.goal = self._drawn(), self._drawn()
-        if options and "goal" in options:
-            self.goal = options["goal"]
-        return self._observed(), {}
-
-    def step(self, action):
-        self.at = self._drawn()
-        if self.np_random.random() < 0.3:
-            self.goal = self._drawn()
-        return self._observed(), 0.5, bool(self.np_random.random() < 0.1), False, {}
-
-
-SEEKER_SPECS = {False: EncoderSpec("mlp", (2,), 4, None, (8,)), True: EncoderSpec("linear", (), 4, 9)}
 
 
 @pytest.mark.parametrize("discrete", [False, True])
@@ -561,18 +490,6 @@ def test_phi_beside_the_observation(kind):
         )
     else:
         assert env.observation_space == spaces.Dict({"observation": plain.observation_space, "phi": box})
-
-
-class Sight(gymnasium.ObservationWrapper):
-    """A Dict of where one is and a small picture."""
-
-    def __init__(self, env):
-        super().__init__(env)
-        pixels = spaces.Box(0, 255, (6, 5), np.uint8)
-        self.observation_space = spaces.Dict({"where": env.observation_space, "pixels": pixels})
-
-    def observation(self, observation):
-        return {"where": observation, "pixels": np.full((6, 5), int(127 * (1 + observation[0])), np.uint8)}
 
 
 def test_dict_observations_get_another_part():

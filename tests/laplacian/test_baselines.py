@@ -19,7 +19,7 @@ from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import read_maze
 from lapwing.settings.learn import LearnSettings
-from tests import exact
+from tests.support import exact
 
 KINDS = ("index", "position", "image")
 

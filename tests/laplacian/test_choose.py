@@ -10,7 +10,7 @@ from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
-from tests import exact
+from tests.support import exact
 
 ROOM = parse_maze("#####\n#...#\n#...#\n#####\n", name="room")
 

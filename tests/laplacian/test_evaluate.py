@@ -11,7 +11,7 @@ from lapwing.laplacian import evaluate as evaluation
 from lapwing.laplacian.chain import Chain, true_chain
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, random_gap
 from lapwing.mazes import read_maze
-from tests import exact
+from tests.support import exact
 
 
 @pytest.fixture(scope="module")

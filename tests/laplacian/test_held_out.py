@@ -16,7 +16,7 @@ from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.held_out import AGREEMENT, NEARLY_SAME, agreements, held_out_measures
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.ritz import Ritz
-from tests.laplacian.test_forward import random_representation
+from tests.support.representations import random_representation
 
 # Agreement of two sets of functions
 

@@ -9,7 +9,7 @@ from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings
-from tests import exact
+from tests.support import exact
 
 ROOM = "#####\n#..G#\n#...#\n#####\n"
 FEW = LearnSettings(transitions=300, episode_length=20)

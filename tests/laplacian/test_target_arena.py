@@ -13,10 +13,10 @@ from lapwing.envs.arena import BODIES, Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator, random_episodes
 from lapwing.errors import ConfigError
 from lapwing.laplacian.evaluate import evaluate, path_correlations
-from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import Maze, arena_names, is_arena, parse_maze
 from lapwing.settings.learn import LearnSettings
+from tests.support.representations import Known
 
 ROOM = "#####\n#..G#\n#...#\n#####\n"
 FEW = LearnSettings(transitions=700)
@@ -259,24 +259,6 @@ def test_the_whole_state_goes_with_arenas_alone(tmp_path, source):
 
 
 # Does a distance agree with the way to the goal?
-
-
-class Known(Representation):
-    """A φ whose distances are known, by filter, as functions of observations."""
-
-    def __init__(self, distances: dict, *, rotate: bool = True, dim: int = 3):
-        settings = {"rotate": rotate, "seed": 5, "dim": dim, "observation": "position"}
-        for name, value in (
-            ("known", distances),
-            ("eigenvalues", np.linspace(0, 1, dim)),
-            ("config", {"settings": settings}),
-            ("asked", []),
-        ):
-            object.__setattr__(self, name, value)
-
-    def distance(self, a, b, filter="soft", *, t=None):
-        self.asked.append(np.asarray(b))
-        return self.known[filter](np.asarray(a))
 
 
 def states_of(count: int = 500, seed: int = 0, numbers: int = 2) -> np.ndarray:

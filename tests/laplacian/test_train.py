@@ -20,7 +20,7 @@ from lapwing.laplacian.train import Trained, TrainState, make_loss, make_optimis
 from lapwing.mazes import Maze, parse_maze
 from lapwing.runs.learn import learn_target
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
-from tests import exact
+from tests.support import exact
 
 ESTIMATORS = ("exact", "pairwise", "sampled")
 SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (16,), "fourier_features": 16, "batch": 64}

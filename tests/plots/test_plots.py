@@ -17,7 +17,7 @@ from lapwing.runs.compare import compare_rewards
 from lapwing.runs.folder import FIGURES
 from lapwing.runs.learn import reopen
 from lapwing.shaping.tasks import grid_task
-from tests import exact
+from tests.support import exact
 
 WORLD = GridWorld(parse_maze("#####\n#..G#\n#.#.#\n#####\n", name="bend"))
 

@@ -29,7 +29,7 @@ from lapwing.plots.reaching import draw_arena
 from lapwing.runs.control import ControlOutcome
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.control import ControlSettings
-from tests.laplacian.test_target_arena import Known
+from tests.support.representations import Known
 
 U_MAZE = open_arena("PointUMaze")
 CROOKED = make_arena(U_MAZE.body, parse_maze("..#G\n.#..\n...#\n", name="Crooked"), cell=1.5)

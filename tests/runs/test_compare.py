@@ -16,8 +16,8 @@ from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.compare import Comparison, compare_rewards
 from lapwing.shaping.audit import audit
 from lapwing.shaping.tasks import default_scale, exact_embedding
-from tests import exact
-from tests.conftest import SMALL
+from tests.support import exact
+from tests.support.small_runs import SMALL
 
 FILTERS = ["soft", "unit", "commute", "heat"]
 GOAL = (13, 1)

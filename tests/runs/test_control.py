@@ -40,7 +40,7 @@ from lapwing.runs.control import (
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
 from lapwing.settings.control import ControlSettings
-from tests.runs.test_folder import content, without_times
+from tests.support.folders import content, without_times
 
 TINY = {
     "envs": 4,

@@ -1,12 +1,9 @@
 import json
 import os
 import random
-import select
 import shutil
-import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -17,7 +14,9 @@ from lapwing import storage
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
 from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
-from tests.conftest import SMALL
+from tests.support.folders import content, without_times
+from tests.support.processes import ONE_THREAD, Zygote
+from tests.support.small_runs import SMALL
 
 
 class Interrupted(BaseException):
@@ -58,21 +57,6 @@ def finished(four_room_run, tmp_path) -> Path:
 
 def learn(out: Path, **changed) -> lapwing.Representation:
     return lapwing.learn("FourRoom", out=out, **(SMALL | changed))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, hidden files too, but for the lock."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock"
-    }
-
-
-def without_times(value):
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if "second" not in k and k != "run"}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
 
 
 def assert_same_run(first: Path, second: Path) -> None:
@@ -367,12 +351,6 @@ def test_an_unfinished_run_cannot_be_loaded(interrupted):
 
 # Two at once, and kill -9
 
-ONE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
-
 
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):
     out = tmp_path / "run"
@@ -401,77 +379,6 @@ def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_pat
 # Everything is imported once, in a process that has a single thread and so may fork; each line of its
 # input is one command line, run by the real entry point in a child that can be killed. The first child
 # leaves what it compiled for the others to read; a killed one must not leave half of that.
-ZYGOTE = """
-    import json, os, sys
-    import jax
-    import lapwing.cli.main, lapwing.cli.progress, lapwing.cli.report, lapwing.runs.folder, lapwing.runs.learn
-    assert len(os.listdir("/proc/self/task")) == 1
-    lapwing.runs.folder.SECONDS_BETWEEN_CHECKPOINTS = 0.0
-    lapwing.runs.folder.SHARE_OF_CHECKPOINTS = float("inf")
-    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            try:
-                lapwing.cli.main.main(json.loads(line))
-                os._exit(0)
-            except BaseException as error:
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
-        print(child, flush=True)
-        print(os.waitpid(child, 0)[1], flush=True)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e9)
-"""
-
-
-class Zygote:
-    """Starts the command line over and over without importing anything again."""
-
-    def __init__(self, folder: Path):
-        self.log = (folder / "log").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ZYGOTE), str(folder / "compiled")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            env=os.environ | ONE_THREAD,
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
-
-    def start(self, arguments: list[str]) -> int:
-        self.stdin.write(json.dumps(arguments).encode() + b"\n")
-        self.stdin.flush()
-        return int(self.stdout.readline())
-
-    def seconds_until(self, path: Path, arguments: list[str]) -> float:
-        """How long the command takes to write a file."""
-        began = time.monotonic()
-        self.start(arguments)
-        while not path.exists():
-            assert not select.select([self.stdout], [], [], 0.01)[0], Path(self.log.name).read_text()
-        seconds = time.monotonic() - began
-        assert int(self.stdout.readline()) == 0
-        return seconds
-
-    def run(self, arguments: list[str], kill_after: float | None = None) -> bool:
-        """Whether the command came to its end before it was killed."""
-        child = self.start(arguments)
-        if kill_after is not None:
-            ended, _, _ = select.select([self.stdout], [], [], kill_after)
-            if not ended:
-                os.kill(child, signal.SIGKILL)
-        status = int(self.stdout.readline())
-        assert status in (0, signal.SIGKILL), Path(self.log.name).read_text()
-        return status == 0
-
-    def close(self) -> None:
-        self.stdin.close()
-        self.process.wait()
-        self.stdout.close()
-        self.log.close()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.mazes import parse_maze
 from lapwing.runs.learn import reopen, run
 from lapwing.settings.learn import LearnSettings
-from tests.conftest import SMALL
+from tests.support.small_runs import SMALL
 
 ROOM = "#######\n#....G#\n#.....#\n#..#..#\n#######\n"
 QUICK = SMALL | {"steps": 10, "dim": 3}

@@ -35,10 +35,11 @@ from lapwing.runs.train import reopen_agent, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.tasks import grid_task
-from tests import exact
-from tests.agents.test_episodic import Line
-from tests.conftest import SMALL
-from tests.runs.test_folder import ONE_THREAD, Zygote, content, without_times
+from tests.support import exact
+from tests.support.environments import Line
+from tests.support.folders import content, without_times
+from tests.support.processes import ONE_THREAD, Zygote
+from tests.support.small_runs import SMALL
 
 QUICK = {"random_steps": 60, "steps": 40, "evaluate_every": 10, "hidden": (8,), "batch": 8}
 L2 = QUICK | {"reward": "l2"}

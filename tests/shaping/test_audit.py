@@ -19,7 +19,7 @@ from lapwing.mazes import parse_maze, read_maze
 from lapwing.shaping.audit import Audit, audit, greedy_policy, ranking
 from lapwing.shaping.rewards import FORMS, ToGoal
 from lapwing.shaping.tasks import GridTask, default_scale, exact_embedding, grid_task
-from tests import exact
+from tests.support import exact
 
 MAZES = ("OneRoom", "TwoRoom", "HardMaze")
 # A corridor that bends back: from its far end the goal is two cells away through the wall, six by foot.

@@ -16,7 +16,7 @@ from lapwing.mazes import parse_maze, read_maze
 from lapwing.settings.learn import Filter
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward
 from lapwing.shaping.tasks import GridTask, default_scale, embedded_states, exact_embedding, grid_task
-from tests import exact
+from tests.support import exact
 
 OPTIMAL = {"OneRoom": -13.004, "TwoRoom": -11.358, "HardMaze": -18.980}
 ROOM = "...\n.G.\n...\n"

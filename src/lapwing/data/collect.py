@@ -16,7 +16,7 @@ from jaxtyping import PRNGKeyArray
 from lapwing.data.experience import Experience
 from lapwing.data.observations import first_not_finite, not_finite, warn_of_form
 from lapwing.data.spaces import View, view_of
-from lapwing.envs.gridworld import GridWorld, Observation, random_walks
+from lapwing.envs.gridworld import GridWorld, random_walks
 from lapwing.errors import ConfigError, DatasetError, LapwingError
 from lapwing.settings.checks import checked
 
@@ -31,7 +31,7 @@ _ACTIONS = 1
 
 def collect_walks(
     world: GridWorld,
-    observation: Observation,
+    observation: str,
     transitions: int,
     *,
     episode_length: int = 50,
