@@ -37,8 +37,8 @@ class Target(NamedTuple):
     """Of the metric."""
     goal: str
     steps_to_goal: Count
-    evaluate_every: int
-    """Which is the margin of the steps to the goal."""
+    steps_margin: float
+    """Of the steps to the goal: those between two evaluations."""
 
 
 _ABOUT = (
@@ -86,7 +86,7 @@ def _targets() -> tuple[Target, Target]:
             margin=0.05,
             goal="90 % success",
             steps_to_goal=steps_to_success,
-            evaluate_every=ARENA.evaluate_every,
+            steps_margin=float(ARENA.evaluate_every),
         ),
         Target(
             MAZE,
@@ -96,7 +96,7 @@ def _targets() -> tuple[Target, Target]:
             margin=1.0,
             goal="within 2 of the optimum",
             steps_to_goal=partial(steps_to_optimum, optimum=optimum),
-            evaluate_every=shaping.EVALUATE_EVERY,
+            steps_margin=float(shaping.EVALUATE_EVERY),
         ),
     )
 
@@ -123,7 +123,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
         compared.append([target.name, f"last {target.metric}", *_compared(online, before, target.margin)])
         before, online = (speed.steps if speed else {} for speed in speeds.values())
         compared.append(
-            [target.name, f"steps to {target.goal}", *_compared(online, before, target.evaluate_every)]
+            [target.name, f"steps to {target.goal}", *_compared(online, before, target.steps_margin)]
         )
     lines = [_ABOUT, "", *markdown_table(["target", "φ", "last evaluation", "steps"], measured), ""]
     header = ["target", "measure", "online - pretrained", "margin", "verdict"]

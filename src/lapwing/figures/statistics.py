@@ -46,8 +46,8 @@ def mean_interval(
         confidence: the share of such intervals that hold the true mean.
 
     Example:
-        >>> mean_interval([1.0, 2.0, 3.0])
-        Interval(mean=2.0, low=-0.48413771175032797, high=4.484137711750328, count=3)
+        >>> str(mean_interval([1.0, 2.0, 3.0]))
+        '2.00 [-0.48, 4.48]'
         >>> mean_interval([1.0, 1.0, 1.0])
         Interval(mean=1.0, low=1.0, high=1.0, count=3)
         >>> mean_interval([1.0])
@@ -59,9 +59,15 @@ def mean_interval(
         return Interval(mean, np.nan, np.nan, 1)
     if np.ptp(sample) == 0:
         return Interval(float(sample[0]), float(sample[0]), float(sample[0]), count)
-    half = stats.t.ppf((1 + confidence) / 2, count - 1) * stats.sem(sample)
+    half = half_width(sample, confidence)
     low, high = np.clip([mean - half, mean + half], *within)
     return Interval(mean, float(low), float(high), count)
+
+
+def half_width(values: np.ndarray, confidence: float = CONFIDENCE) -> np.ndarray:
+    """Half the width of the t-interval of the mean, along the last axis."""
+    quantile = stats.t.ppf((1 + confidence) / 2, values.shape[-1] - 1)
+    return np.asarray(quantile * stats.sem(values, axis=-1))
 
 
 def paired_interval(

@@ -1,7 +1,7 @@
 """Worker processes: they take runs as lines of JSON, and give progress and measures as lines of JSON.
 
-`python -m lapwing.figures.worker` is one, with one thread; `Pool` starts and feeds them. A worker ends when its
-standard input does, so that it does not outlive the process that feeds it, however that one dies.
+`python -m lapwing.figures.worker` is one, with one thread; `Pool` starts and feeds them. A worker ends when
+its standard input does, so that it does not outlive the process that feeds it, however that one dies.
 """
 
 import dataclasses
