@@ -14,8 +14,8 @@ from lapwing.figures.statistics import Range, equivalence, paired_interval
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, OnlinePanel, draw_online
+from lapwing.progress import OnProgress
 from lapwing.runs.control import steps_to_success
-from lapwing.runs.learn import OnProgress
 from lapwing.runs.shaping import steps_to_optimum
 
 NOTE = "the reward is mix; λ is annealed to 0.95 where φ is learned online"

@@ -11,7 +11,7 @@ from lapwing.figures.grid import Measure, Measured, Run, recipe
 from lapwing.figures.statistics import Range
 from lapwing.figures.study import Preset
 from lapwing.mazes import read_maze
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 from lapwing.runs.train import AgentOutcome, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
