@@ -26,7 +26,7 @@ def dashboard(console: Console) -> Iterator[OnStatus]:
 
 
 def status_view(status: Status) -> Group:
-    """Each group of runs: done, running, failed, and the seconds of one; then what the workers do."""
+    """Each group of runs: done, running, failed, and the seconds of one; then the run of each worker."""
     return Group(_table(status), *(_line(worker) for worker in status.workers if worker.run))
 
 
