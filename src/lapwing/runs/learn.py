@@ -14,7 +14,7 @@ from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import evaluate
 from lapwing.laplacian.learn import learn_resolved, learn_target
 from lapwing.laplacian.representation import Representation, load_representation
-from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.target import Target, target_of
 from lapwing.progress import OnProgress, uncounted, within
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.learn import PRESETS, LearnSettings, ResolvedSettings
@@ -65,7 +65,7 @@ def learn(
         opened = _open_in(None, read_source(target), chosen, policy, on_progress)
         return learn_target(opened, chosen, on_progress=on_progress)
     return run(
-        target,
+        read_source(target),
         chosen,
         Path(out),
         policy=policy,
@@ -76,7 +76,7 @@ def learn(
 
 
 def run(
-    source: str | Path | Source | Iterable[Any],
+    source: Source,
     settings: LearnSettings,
     out: Path,
     *,
@@ -87,7 +87,6 @@ def run(
 ) -> Outcome:
     """Learn into a run folder, or resume the run that was interrupted there."""
     folder = RunFolder(out)
-    source = read_source(source)
     config = {"target": describe(source) | _policy_named(policy), "settings": settings.as_json()}
     with folder.opened(config, overwrite=overwrite, resume=resume) as resumed:
         target = _open_in(folder if resumed else None, source, settings, policy, on_progress)
@@ -148,21 +147,6 @@ def reopen(out: Path) -> Outcome:
     return Outcome(representation, folder.result() | evaluate(representation, target), target)
 
 
-def load(path: str | Path) -> Representation:
-    """The representation in a run folder, or in a file that `Representation.save` wrote."""
-    path = Path(path)
-    if not path.is_dir():
-        return load_representation(path)
-    folder = RunFolder(path)
-    is_agent = folder.config().get("kind") == "agent"
-    if is_agent and folder.finished and not folder.representation.is_file():
-        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
-    if not folder.representation.is_file():
-        command = "train" if is_agent else "learn"
-        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
-    return load_representation(folder.representation)
-
-
 def _open_in(
     folder: RunFolder | None,
     source: Source,
@@ -171,7 +155,7 @@ def _open_in(
     on_progress: OnProgress | None,
 ) -> Target:
     """Open a target; what was collected for the run in `folder` is not collected again."""
-    return open_target(
+    return target_of(
         source,
         settings,
         policy=policy,
