@@ -59,7 +59,7 @@ class Representation:
 
     @property
     def rotated(self) -> bool:
-        """Whether Rayleigh-Ritz told the eigenfunctions apart (the preset `paper` does not)."""
+        """Whether Rayleigh-Ritz found the single eigenfunctions (the preset `paper` does without)."""
         return bool(self.config.get("settings", {}).get("rotate", True))
 
     @property
@@ -80,7 +80,7 @@ class Representation:
 
         Args:
             observations: one or a batch.
-            filter: how much each eigenfunction weighs. `soft`: as learned, √(δ - λ_i/(2β)). `unit`: all
+            filter: how much each eigenfunction weighs. `soft`: φ itself, √(δ - λ_i/(2β)). `unit`: all
                 alike. `commute`: √(λ_2/λ_i), whose distance is that of commute times. `heat`: e^(-tλ_i).
                 All but `soft` leave the constant out and have the mean distance of `soft`.
             t: the time of `heat`; None gives the last eigenfunction the weight 0.1.
