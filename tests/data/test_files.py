@@ -63,21 +63,9 @@ class TestFiles:
         np.savez(tmp_path / "changed.npz", **arrays)
         assert load_experience(tmp_path / "changed.npz").n_episodes == 2
 
-    def test_ids_are_stored_small(self, tmp_path):
-        Experience(np.zeros(100_000, int), [100_000]).save(tmp_path / "data.npz")
-        assert (tmp_path / "data.npz").stat().st_size < 110_000
-
     def test_what_numpy_saves_can_be_loaded(self, tmp_path):
         np.savez_compressed(tmp_path / "data.npz", observations=np.zeros((5, 2)), lengths=[2, 3], note=[1])
         assert load_experience(tmp_path / "data.npz").n_transitions == 3
-
-    def test_a_digest_for_each_content(self):
-        digests = {name: experience.sha256() for name, experience in examples().items()}
-        assert len(set(digests.values())) == len(digests)
-        seen = np.zeros((6, 2))
-        parts = {Experience(seen, lengths).sha256() for lengths in ([6], [3, 3], [2, 4])}
-        assert len(parts) == 3
-        assert Experience(np.zeros((4, 3)), [4]).sha256() != Experience(np.zeros((4, 1)), [4]).sha256()
 
     @pytest.mark.parametrize("missing", ["observations", "lengths"])
     def test_a_missing_array_is_named(self, missing, tmp_path):
@@ -410,10 +398,6 @@ def by_hand(folder: Path, **arrays) -> Path:
 
 
 class TestFoldersByHand:
-    def test_without_a_digest(self, tmp_path):
-        loaded = load_experience(by_hand(tmp_path, observations=np.ones((5, 2), np.float32), lengths=[2, 3]))
-        assert loaded.n_transitions == 3
-
     def test_ids_of_any_kind_with_a_table(self, tmp_path):
         by_hand(tmp_path, observations=np.array([0, 2, 1], np.uint8), lengths=[3], table=TABLE)
         np.testing.assert_array_equal(load_experience(tmp_path).observe(np.arange(3)), TABLE[[0, 2, 1]])

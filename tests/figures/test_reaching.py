@@ -35,9 +35,6 @@ def point_run(reward: str = "mix", seed: int = 0, *, panel: Panel = POINT, **mor
     return reaching_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
 
 
-# What a run is made of
-
-
 def test_the_arenas_and_rewards_that_are_compared():
     assert [panel.arena for panel in PANELS] == ["PointUMaze", "PointHookMaze", "AntUMaze"]
     assert [panel.filter for panel in PANELS] == ["soft", "commute", "commute"]
@@ -142,9 +139,6 @@ def test_the_text_says_what_the_preset_makes_of_the_paper_s_settings():
     assert "128 x 128, not 400 x 300" in text
     assert "implicitfast, not RK4" in text
     assert "Shortened" not in "\n".join(reaching.about_preset("paper"))
-
-
-# A tiny one for real
 
 
 class Done(NamedTuple):

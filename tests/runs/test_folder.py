@@ -221,11 +221,6 @@ def test_resuming_with_other_settings_names_the_field(interrupted, changed, mess
     assert content(interrupted) == before
 
 
-def test_resuming_with_another_target_names_it(interrupted):
-    with pytest.raises(ConfigError, match="name = 'FourRoom', not 'OneRoom'"):
-        lapwing.learn("OneRoom", out=interrupted, resume=True, **SMALL)
-
-
 def test_resuming_a_run_of_another_version_is_refused(interrupted):
     config = json.loads((interrupted / "config.json").read_text())
     (interrupted / "config.json").write_text(json.dumps(config | {"version": "0.0.1"}))
