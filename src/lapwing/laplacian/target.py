@@ -20,6 +20,7 @@ from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import Env, env_name
 from lapwing.envs.plane import Plane
+from lapwing.envs.simulator import goal_observation
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
 from lapwing.mazes import Maze
@@ -125,6 +126,11 @@ class Target:
         if self.plane is not None:
             return self.plane.points(FINENESS).astype(np.float32)
         return self.states
+
+    def goal_observation(self) -> np.ndarray:
+        """What φ sees at the goal of the arena."""
+        assert self.arena is not None
+        return goal_observation(self.arena, whole=self.observation_shape[0] > 2)
 
     def typical_observations(self, seed: int) -> np.ndarray:
         """Every state once, or ten thousand observations where states are not enumerated; fewer if large."""
