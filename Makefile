@@ -43,7 +43,7 @@ test-slow: .venv/.dev ## run the slow tests
 	$(PYTEST) -m slow $(ARGS)
 
 test-isa: .venv/.dev ## run the tests marked numeric as on a CPU that only has the instructions of ISA
-	XLA_FLAGS=--xla_cpu_max_isa=$(ISA) OPENBLAS_CORETYPE=$(CORE_$(ISA)) $(PYTEST) -m 'numeric and not slow' $(ARGS)
+	XLA_FLAGS=--xla_cpu_max_isa=$(ISA) OPENBLAS_CORETYPE=$(CORE_$(ISA)) $(PYTEST) -m 'numeric and not slow' tests $(ARGS)
 
 coverage: .venv/.dev ## run the tests and print how much of the package they reach
 	$(PYTEST) -m 'not slow' --cov=lapwing --cov-report=term:skip-covered $(ARGS)

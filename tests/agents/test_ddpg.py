@@ -17,6 +17,8 @@ from lapwing.agents.ddpg import Batch, Learner, Networks, Optimisers
 from lapwing.laplacian.encoders import MLP
 from tests.support.rounding import to_rounding
 
+pytestmark = pytest.mark.numeric
+
 SEEN, PUSHED, HIDDEN = 3, 2, (5,)
 ACTOR_RATE, CRITIC_RATE = 0.003, 0.01
 OPTIMISERS = Optimisers(optax.adam(ACTOR_RATE), optax.adam(CRITIC_RATE))

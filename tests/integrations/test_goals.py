@@ -17,6 +17,8 @@ from tests.support import exact
 from tests.support.representations import random_representation
 from tests.support.rounding import to_rounding
 
+pytestmark = pytest.mark.numeric
+
 VECTOR, INDEX = spaces.Box(-2, 2, (2,), np.float32), spaces.Discrete(5, start=3)
 GRAY, FIRST = spaces.Box(0, 255, (6, 5), np.uint8), spaces.Box(0, 255, (3, 6, 5), np.uint8)
 SPECS = {

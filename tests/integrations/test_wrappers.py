@@ -22,6 +22,8 @@ from tests.support.representations import answer, assert_same, random_representa
 from tests.support.rounding import to_rounding
 from tests.support.wrapped import GAMMA, REPRESENTATIONS, SEEKER_SPECS, SPECS, TABLES, WORLD
 
+pytestmark = pytest.mark.numeric
+
 GOAL_STATE = 40
 
 

@@ -22,6 +22,8 @@ from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 from tests.support.rounding import to_rounding
 
+pytestmark = pytest.mark.numeric
+
 MAZE = parse_maze("#######\n#..#..#\n#.....#\n#######\n", name="small")
 
 
