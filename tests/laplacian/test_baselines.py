@@ -22,8 +22,6 @@ from lapwing.settings.learn import LearnSettings
 from tests.support import exact
 from tests.support.rounding import to_rounding
 
-pytestmark = pytest.mark.numeric
-
 KINDS = ("index", "position", "image")
 
 
