@@ -462,6 +462,15 @@ def test_unknown_words_are_refused():
     ]
 
 
+def test_importing_the_wrappers_imports_no_trainer():
+    script = (
+        "import sys, lapwing; lapwing.LaplacianReward, lapwing.VectorLaplacianReward; print(*sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    trainers = {"optax", "lapwing.agents", "lapwing.laplacian.train", "lapwing.laplacian.evaluate"}
+    assert not trainers & set(found.stdout.split())
+
+
 # Observations
 
 

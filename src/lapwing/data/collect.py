@@ -1,6 +1,7 @@
 """Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
 
 import itertools
+import math
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +18,7 @@ from lapwing.data.experience import Experience
 from lapwing.data.observations import View, as_array, first_not_finite, not_finite, view_of, warn_of_form
 from lapwing.envs.gridworld import GridWorld, random_walks
 from lapwing.errors import ConfigError, DatasetError, LapwingError
-from lapwing.settings.checks import checked
+from lapwing.settings.checks import check_size, checked
 
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
@@ -48,6 +49,7 @@ def collect_walks(
         key: a typed random key.
     """
     transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
+    check_size("transitions", 8 * transitions)  # states and a copy
     episode_length = min(episode_length, transitions)
     episodes = -(-transitions // episode_length)
     walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
@@ -103,6 +105,7 @@ def collect(
         view, stepped = view_of(env.single_observation_space, observation_key), _step_vector
     else:
         view, stepped = view_of(env.observation_space, observation_key), _step_single
+    check_size("transitions", transitions * math.prod(view.raw_shape) * _stored_dtype(view).itemsize)
     with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
         rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     if on_progress:
@@ -137,13 +140,15 @@ def _step_single(
                 action = policy(observation)  # type: ignore[misc]
                 if step == 1:
                     _check_action(action, env.action_space)
-            told = env.step(action)
+            returned = env.step(action)
         except Exception as error:
             raise _raised(error) from error
         try:
-            observation, _, terminated, truncated, _ = told
+            observation, _, terminated, truncated, _ = returned
         except (TypeError, ValueError):
-            raise _old_interface("step", told, "(observation, reward, terminated, truncated, info)") from None
+            raise _old_interface(
+                "step", returned, "(observation, reward, terminated, truncated, info)"
+            ) from None
         # As `bytes_of` does, but a call is a good part of a quick environment's step.
         try:
             seen = observation if key is None else observation[key]
@@ -314,16 +319,16 @@ def _raised(error: Exception) -> LapwingError:
 def _reset(env: gymnasium.Env | VectorEnv, seed: int | None = None) -> Any:
     """The first observation of an episode."""
     try:
-        told: Any = env.reset() if seed is None else env.reset(seed=seed)
+        returned: Any = env.reset() if seed is None else env.reset(seed=seed)
     except Exception as error:
         raise _raised(error) from error
-    if not isinstance(told, tuple) or len(told) != 2:
-        raise _old_interface("reset", told, "(observation, info)")
-    return told[0]
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise _old_interface("reset", returned, "(observation, info)")
+    return returned[0]
 
 
-def _old_interface(method: str, told: Any, wanted: str) -> ConfigError:
-    found = f"a tuple of {len(told)}" if isinstance(told, tuple) else f"one {type(told).__name__}"
+def _old_interface(method: str, returned: Any, wanted: str) -> ConfigError:
+    found = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else f"one {type(returned).__name__}"
     return ConfigError(
         f"{method}() of the environment returns {found}, not {wanted}; bring it to Gymnasium's interface "
         "(for an environment of old Gym: shimmy's GymV21CompatibilityV0)"

@@ -6,7 +6,9 @@ The command line's parser accepts nan, inf and negative numbers, so every number
 import dataclasses
 import math
 import numbers
+import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -86,6 +88,29 @@ def checked_hidden(value: Any) -> tuple[int, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ConfigError(f"hidden must be a list of widths such as (256, 256), not {value!r}")
     return tuple(checked("hidden", width, whole=True, least=1) for width in value)
+
+
+def check_size(name: str, least: int) -> None:
+    """Refuse a setting that takes more bytes than the machine's memory.
+
+    Args:
+        name: of the setting.
+        least: how many bytes it takes, or more.
+    """
+    if least > memory_bytes():
+        raise ConfigError(
+            f"{name} takes at least {least >> 30:,} GiB of memory, and this machine has "
+            f"{memory_bytes() >> 30:,} GiB; lower it"
+        )
+
+
+@cache
+def memory_bytes() -> int:
+    """The memory of this machine; 4 TiB where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 42
 
 
 def check_kinds(settings: Any) -> None:
