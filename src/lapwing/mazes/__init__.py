@@ -29,6 +29,8 @@ BODY_NAMES = ("Point", "Ant")
 PLANE = "Plane"
 """What the names of mazes with continuous positions begin with."""
 _FILES = BUILT_IN | ARENAS
+LARGEST_FILE = 2**24
+"""A maze of 4,096 x 4,095 cells, in bytes."""
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
@@ -105,6 +107,11 @@ def read_maze(source: str | Path) -> Maze:
         return parse_maze(text, name=str(source))
     path = Path(source)
     try:
+        if path.is_file() and path.stat().st_size > LARGEST_FILE:
+            raise MazeError(
+                f"{path} is too large for a maze: {path.stat().st_size:,} bytes, and at most "
+                f"{LARGEST_FILE:,} are read"
+            )
         text = path.read_text("utf-8-sig") if path.is_file() else None
         why = _why_no_file(str(source), path) if text is None else ""
     except (UnicodeDecodeError, OSError) as error:
