@@ -221,15 +221,23 @@ def remove(path: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a folder that cannot be looked into is an error."""
+    """Whether there is such a file; a path that cannot be looked at is an error."""
     with storage_errors(path):
         return path.is_file()
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; a path that cannot be looked at is an error."""
+    with storage_errors(path):
+        return path.is_dir()
+
+
 def names_in(folder: Path) -> list[str]:
     """The names of all that is in a folder, sorted; none if there is no folder."""
+    if not is_folder(folder):
+        return []
     with storage_errors(folder):
-        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        return sorted(path.name for path in folder.iterdir())
 
 
 def remove_leftovers(folder: Path, of: str = "") -> None:

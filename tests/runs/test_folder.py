@@ -56,6 +56,21 @@ def finished(four_room_run, tmp_path) -> Path:
     return Path(shutil.copytree(four_room_run, tmp_path / "run"))
 
 
+def rewrite(path: Path, **changed) -> None:
+    """Change a JSON file of a run as lapwing would, with a digest that fits."""
+    storage.write_checked_json(path, storage.read_checked_json(path) | changed)
+
+
+def without_digests(folder: Path) -> None:
+    """Make a run what lapwing 0.1.0 would have written."""
+    rows = RunFolder(folder).metrics()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, changed in (("config.json", {"format": 1}), ("result.json", {})):
+        if (folder / name).is_file():
+            content = storage.read_checked_json(folder / name) | changed
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n")
+
+
 def learn(out: Path, **changed) -> lapwing.Representation:
     return lapwing.learn("FourRoom", out=out, **(SMALL | changed))
 

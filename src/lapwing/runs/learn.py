@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from lapwing import storage
 from lapwing._version import __version__
 from lapwing.data.collect import Policy
 from lapwing.data.experience import Experience
@@ -251,7 +252,7 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
 def load(path: str | Path) -> Representation:
     """The representation in a run folder, or in a file that `Representation.save` wrote."""
     path = Path(path)
-    if not path.is_dir():
+    if not storage.is_folder(path):
         return load_representation(path)
     folder = RunFolder(path)
     is_agent = folder.config().get("kind") == "agent"
