@@ -32,7 +32,7 @@ from lapwing.agents.dqn import (
     update,
 )
 from lapwing.agents.replay import Transitions, draw, empty_replay, store
-from lapwing.data.spaces import view_of
+from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.representation import embed_batch

@@ -165,16 +165,18 @@ def _run_folder(command: Learn | Train | TrainInArena, ending: str = "") -> Path
 
 def _learn(command: Learn) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.data.source import read_source
     from lapwing.runs.learn import run
 
     if not command.target:
         raise ConfigError(
             "name a target: lapwing learn FourRoom, a maze .txt, a data .npz, gym:ENV_ID, or minari:NAME"
         )
-    console, settings, out = stderr_console(), command.settings(), _run_folder(command)
+    console, settings, source = stderr_console(), command.settings(), read_source(command.target)
+    out = _run_folder(command)
     with _resumable(out, console), progress_bar(console) as on_progress:
         outcome = run(
-            command.target,
+            source,
             settings,
             out,
             overwrite=command.overwrite,

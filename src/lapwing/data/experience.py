@@ -60,8 +60,8 @@ class Experience:
         """Check everything once, so that nothing else has to; `on_piece` sees the observations go by."""
         counts, given = checked_lengths(lengths), as_array("observations", observations)
         checked, checked_table = checked_observations(given, table)
-        if counts.max() > len(checked) or counts.sum() != len(checked):  # a sum may overflow
-            total = counts.astype(object).sum()
+        if counts.max() > len(checked) or counts.sum() != len(checked):  # of forged lengths a sum overflows
+            total = sum(counts.tolist())
             raise DatasetError(f"lengths add up to {total}, but there are {len(checked)} observations")
         self._set(checked, counts, checked_table)
         _check_finite(self, on_piece)

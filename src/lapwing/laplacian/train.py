@@ -6,7 +6,6 @@ chunks, and after any interruption.
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -22,10 +21,9 @@ from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.target import Target
+from lapwing.progress import OnChunk
 from lapwing.settings.learn import ResolvedSettings
 from lapwing.timing import stopwatch
-
-OnChunk = Callable[[int, int, dict[str, float]], None]
 
 
 class TrainState(NamedTuple):

@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 
 from lapwing.data.source import Source
 from lapwing.errors import CheckpointError, DatasetError
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
+from lapwing.progress import OnProgress
 from lapwing.runs.folder import RunFolder
-from lapwing.runs.learn import OnProgress, learn_target, run
+from lapwing.runs.learn import run
 from lapwing.settings.learn import LearnSettings
 
 Outcome = TypeVar("Outcome")
@@ -54,7 +56,7 @@ def learned_in(
 ) -> Representation:
     """φ learned for an agent; in its run folder, as a run of its own that can be gone on with."""
     if folder is None:
-        return learn_target(open_target(source, recipe), recipe, on_progress=on_progress)[0]
+        return learn_target(open_target(source, recipe), recipe, on_progress=on_progress)
     inner = RunFolder(folder.path / "representation")
     with _told_what_to_delete(inner):
         _check_whole(inner)

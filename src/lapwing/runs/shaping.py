@@ -8,11 +8,11 @@ import numpy as np
 from lapwing.agents.dqn import Training
 from lapwing.agents.finite import OnlineRewards
 from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
-from lapwing.laplacian.train import Trained, encoder_spec, untrained_encoder
-from lapwing.runs.learn import represent
+from lapwing.laplacian.train import encoder_spec, untrained_encoder
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import LearnSettings
 from lapwing.shaping.audit import WITHIN, Audit, audit
@@ -71,9 +71,8 @@ def online_rewards(task: GridTask, settings: AgentSettings, recipe: LearnSetting
 def represented(
     task: GridTask, recipe: LearnSettings, online: OnlineRewards, training: Training
 ) -> Representation:
-    """φ as it was at the end, its eigenfunctions told apart over random steps."""
+    """φ as it was at the end, with its eigenfunctions over random steps."""
     target = open_target(task.world.maze, recipe)
     settings = resolve(dataclasses.replace(recipe, lam_final=online.learner.lam_final), target)
     assert training.phi is not None
-    trained = Trained(training.phi, encoder_spec(target, settings), training.seconds, 0.0, 0.0)
-    return represent(target, settings, trained)
+    return represent(target, settings, training.phi, encoder_spec(target, settings))

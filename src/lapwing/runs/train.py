@@ -10,17 +10,18 @@ from lapwing.agents.agent import Agent, ControlAgent, load_agent
 from lapwing.agents.dqn import Training
 from lapwing.agents.episodic import Starts, checked_starts, train_on_env
 from lapwing.agents.finite import train_on_maze
-from lapwing.data.source import GymEnv, Source, describe, make_env, read_source, recall
+from lapwing.data.source import GymEnv, Source, describe, kind_of, read_source, recall
 from lapwing.envs.arena import Arena, open_arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, nearest
 from lapwing.laplacian.representation import Representation, load_representation
-from lapwing.laplacian.target import kind_of
 from lapwing.mazes import BUILT_IN, Maze, is_arena
+from lapwing.progress import OnProgress
 from lapwing.runs.control import train_control
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.runs.learn import OnProgress, load
+from lapwing.runs.learn import load
 from lapwing.runs.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.control import ControlSettings

@@ -11,7 +11,7 @@ from lapwing.laplacian.chain import multi_step_eigenvalues, true_chain
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import Representation, mean_distance, spectral_weights
 from lapwing.settings.learn import Filter, RewardForm
-from lapwing.shaping.rewards import FORMS, Step, ToGoal, check_form, one_step_scale
+from lapwing.shaping.rewards import FORMS, Step, ToGoal, action_rewards, check_form, one_step_scale, to_goal
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,14 @@ class GridTask:
 
     def distances(self, embedded: np.ndarray | None = None, scale: float = 1.0) -> ToGoal:
         """How far each state is from the goal; `embedded` is φ of each state."""
-        positions = self.world.observations("position")
-        raw = np.linalg.norm(positions - positions[self.goal_state], axis=1)
-        latent = np.full(len(raw), np.nan)
-        if embedded is not None:
-            latent = scale * np.linalg.norm(embedded - embedded[self.goal_state], axis=1)
-        return ToGoal(raw, np.arange(len(raw)) == self.goal_state, latent)
+        z = self.world.observations("position")
+        goal_phi = None if embedded is None else embedded[self.goal_state]
+        return to_goal(z, z[self.goal_state], 0.0, embedded, goal_phi, scale)
 
     def rewards(self, form: RewardForm, to: ToGoal, gamma: float) -> np.ndarray:
         """The reward of each action in each state."""
         check_form(form, has_representation=not np.isnan(to.latent).any(), gamma=gamma)
-        here = ToGoal(*(values[:, None] for values in to))
-        there = ToGoal(*(values[self.world.next_state] for values in to))
-        return FORMS[form](Step(here, there, False, gamma))
+        return action_rewards(form, to, self.world.next_state, gamma)
 
     def landing(self, form: RewardForm, to: ToGoal, gamma: float) -> np.ndarray:
         """The part of the reward that depends on where a step leads: what a greedy agent climbs."""
