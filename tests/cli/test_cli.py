@@ -322,7 +322,7 @@ def test_a_run_that_is_held_is_not_evaluated(learned, elsewhere):
 
 def test_brackets_in_names_are_shown_as_they_are(elsewhere):
     """They are Rich's markup, which must not vanish from a name, nor break the table."""
-    Path("a[/b]").mkdir()
+    Path("a[/b]").mkdir(parents=True)
     Path("a[/b]/[red]c.txt").write_text("#####\n#...#\n#.G.#\n#####\n")
     code, _, err = called("learn", "a[/b]/[red]c.txt", "--out", "a[/b]/run[bold]", *QUICK)
     assert code == 0, err

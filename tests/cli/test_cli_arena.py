@@ -19,8 +19,8 @@ from PIL import Image
 import lapwing
 from lapwing import storage
 from lapwing.cli import agent_report as report
+from lapwing.cli import main as cli
 from lapwing.cli import options as commands
-from lapwing.cli.main import main as cli
 from lapwing.runs import control
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.agents import AgentSettings
