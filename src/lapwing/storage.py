@@ -34,11 +34,11 @@ _LARGEST_TEXT = 2**28
 
 
 def memory_bytes() -> int:
-    """The memory of this machine; 16 GiB where the system does not tell."""
+    """The memory of this machine; 4 TiB where the system does not say."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError):
-        return 2**34
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 42
 
 
 def read_bytes(path: Path, *, most: int | None = None) -> bytes:

@@ -30,9 +30,8 @@ from lapwing.laplacian.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
 from lapwing.progress import OnProgress
-from lapwing.runs.folder import RunFolder
+from lapwing.runs.folder import RunFolder, load
 from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.runs.learn import load
 from lapwing.settings.control import RANDOM_STEPS, ControlSettings, ResolvedControl
 from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step

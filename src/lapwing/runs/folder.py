@@ -18,7 +18,14 @@ from typing import Any, TypeVar
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
-from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
+from lapwing.laplacian.representation import (
+    FORMAT,
+    Representation,
+    check_format,
+    filled,
+    load_representation,
+    named_arrays,
+)
 from lapwing.settings.checks import SavedSettings
 
 FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
@@ -280,6 +287,21 @@ class RunFolder:
             inner._clear()
             storage.remove(inner._config)
             storage.remove_folders([inner.figures, inner.path])
+
+
+def load(path: str | Path) -> Representation:
+    """The representation in a run folder, or in a file that `Representation.save` wrote."""
+    path = Path(path)
+    if not storage.is_folder(path):
+        return load_representation(path)
+    folder = RunFolder(path)
+    is_agent = folder.config().get("kind") == "agent"
+    if is_agent and folder.finished and not folder.representation.is_file():
+        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
+    if not folder.representation.is_file():
+        command = "train" if is_agent else "learn"
+        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
+    return load_representation(folder.representation)
 
 
 def _claims_to_be_ours(content: Any) -> bool:

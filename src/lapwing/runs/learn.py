@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lapwing import storage
 from lapwing._version import __version__
 from lapwing.data.collect import Policy
 from lapwing.data.experience import Experience
@@ -151,21 +150,6 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
     target = _open_in(folder, source, settings, None, None)
     _keep_experience(folder, target)
     return Outcome(representation, folder.result() | evaluate(representation, target), target)
-
-
-def load(path: str | Path) -> Representation:
-    """The representation in a run folder, or in a file that `Representation.save` wrote."""
-    path = Path(path)
-    if not storage.is_folder(path):
-        return load_representation(path)
-    folder = RunFolder(path)
-    is_agent = folder.config().get("kind") == "agent"
-    if is_agent and folder.finished and not folder.representation.is_file():
-        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
-    if not folder.representation.is_file():
-        command = "train" if is_agent else "learn"
-        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
-    return load_representation(folder.representation)
 
 
 def _open_in(

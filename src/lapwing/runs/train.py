@@ -19,9 +19,8 @@ from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.mazes import BUILT_IN, Maze, is_arena
 from lapwing.progress import OnProgress
 from lapwing.runs.control import train_control
-from lapwing.runs.folder import RunFolder
+from lapwing.runs.folder import RunFolder, load
 from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.runs.learn import load
 from lapwing.runs.shaping import ShapedTask, online_rewards, represented, shaped_task, steps_to_optimum
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.control import ControlSettings

@@ -7,12 +7,14 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import tyro
 
 from lapwing.errors import ConfigError, nearest
+from lapwing.storage import memory_bytes
 
 _NUMBER: Any = numbers.Real
 
@@ -88,6 +90,21 @@ def checked_hidden(value: Any) -> tuple[int, ...]:
     return tuple(checked("hidden", width, whole=True, least=1) for width in value)
 
 
+def check_size(name: str, least: int) -> None:
+    """Refuse a setting that takes more bytes than the machine's memory.
+
+    Args:
+        name: of the setting.
+        least: how many bytes it takes, or more.
+    """
+    if least > memory_bytes():
+        raise ConfigError(
+            f"{name} takes at least {least >> 30:,} GiB of memory, and this machine has "
+            f"{memory_bytes() >> 30:,} GiB; lower it"
+        )
+
+
+@cache
 def check_kinds(settings: Any) -> None:
     """Refuse None, words and truth values that the annotations of a dataclass do not allow."""
     for name, annotation in get_type_hints(type(settings)).items():
