@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lapwing.data import memory_map as mapped_files
 from lapwing.data.experience import Experience
-from lapwing.data.memory_map import pieces
+from lapwing.data.memory_map import chunks
 from lapwing.errors import DatasetError, LapwingWarning
 
 TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
@@ -446,7 +446,7 @@ class TestOnDisk:
     @pytest.mark.parametrize("at_once", [1, 3, 1_024])
     @pytest.mark.parametrize("places", [[8, 0, 3, 3, 8], [[1, 2], [8, 1]], []], ids=str)
     def test_observing_places(self, mapped, monkeypatch, places, at_once):
-        monkeypatch.setattr(mapped_files, "PLACES_AT_ONCE", at_once)
+        monkeypatch.setattr(mapped_files, "ROWS_AT_ONCE", at_once)
         seen = numbered([4, 5])
         experience, places = mapped(seen, [4, 5]), np.array(places, int)
         for _ in range(2):
@@ -486,7 +486,7 @@ class TestPieces:
     def test_together_they_are_the_array(self, shape, at_once, monkeypatch):
         monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", at_once)
         array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-        parts = list(pieces(array))
+        parts = list(chunks(array))
         begins = np.cumsum([0, *(len(part) for _, part in parts)])
         assert [begin for begin, _ in parts] == begins[:-1].tolist()
         assert begins[-1] == len(array)
@@ -498,7 +498,7 @@ class TestPieces:
         monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", 50)
         for seen, table in ((numbered([9]), None), (np.array([0, 2, 1, 1, 0, 0, 0, 2, 1], np.int32), TABLE)):
             shown: list[np.ndarray] = []
-            Experience(seen, [9], table, on_piece=lambda piece: shown.append(np.array(piece)))  # noqa: B023
+            Experience(seen, [9], table, on_chunk=lambda chunk: shown.append(np.array(chunk)))  # noqa: B023
             np.testing.assert_array_equal(np.concatenate(shown), seen)
 
 

@@ -578,7 +578,7 @@ class TestFoldersByHand:
         np.save(objects, np.array([Intruder(canary)] * 2, object), allow_pickle=True)
         for content in (pickle.dumps(Intruder(canary)), archived.getvalue(), objects.getvalue()):
             path.write_bytes(content)
-            with pytest.raises(DatasetError, match=rf"{name}\.npy is damaged or not a plain \.npy file"):
+            with pytest.raises(DatasetError, match=rf"{name}\.npy"):
                 load_experience(tmp_path / "data")
         assert not canary.exists()
 

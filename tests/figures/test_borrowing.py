@@ -168,7 +168,7 @@ def test_the_pretrained_runs_of_figure_8_are_taken_from_figures_4_and_5(out, no_
     }
     assert {name: (out / f"{name}.csv").read_bytes() for name in tables} == tables
     text = (out / "fig8-quick.md").read_text()
-    assert "| PointUMaze | pretrained | 1.00 [1.00, 1.00] | 4,000 [4,000, 4,000] | – |" in text
+    assert "| PointUMaze | pretrained | 1.00 [1.00, 1.00] | 4,000 [4,000, 4,000] |" in text
     assert "**4 of 8 runs are not done yet**" in text
 
 

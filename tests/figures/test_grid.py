@@ -1,6 +1,5 @@
 import csv
 import dataclasses
-import itertools
 import math
 import re
 
@@ -11,9 +10,8 @@ from hypothesis import strategies as st
 
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError
-from lapwing.figures import grid, tables
+from lapwing.figures import grid
 from lapwing.figures.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
-from lapwing.figures.tables import bootstrap, interval, markdown_table
 
 RUN = Run("fig3", "FourRoom", "default", "position", 1_000, 20, 1.0, None, 0, "quick", '{"dim": 20}')
 
@@ -221,85 +219,3 @@ def test_a_file_that_is_no_text_is_refused_by_name(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"\xff\xfe\x00figure")
     with pytest.raises(CheckpointError, match=r"t\.csv is not a table of results"):
         read_table(tmp_path / "t.csv")
-
-
-# Intervals
-
-
-def every_resample(values: list[float]) -> np.ndarray:
-    """The means of all 5⁵ equally likely resamples of five values."""
-    return np.sort([np.mean(chosen) for chosen in itertools.product(values, repeat=len(values))])
-
-
-@pytest.mark.parametrize(
-    "values", [[0.1, 0.2, 0.4, 0.7, 1.5], [3.0, 3.1, 3.2, 2.9, 9.0], [-2.0, -1.0, 0.0, 1.0, 2.0]]
-)
-def test_the_bootstrap_is_near_the_quantiles_of_all_resamples(values):
-    means, found = every_resample(values), bootstrap(values)
-    assert (found.mean, found.count) == (pytest.approx(np.mean(values)), 5)
-    for bound, share in ((found.low, 0.025), (found.high, 0.975)):
-        below, above = np.quantile(means, [share - 0.006, share + 0.006])
-        assert below <= bound <= above
-    assert found.low < found.mean < found.high
-
-
-def test_the_bootstrap_of_equal_values_and_of_one_value_has_no_width():
-    for values in ([0.3] * 5, [0.3]):
-        found = bootstrap(values)
-        assert found.mean == found.low == found.high == pytest.approx(0.3)
-        assert found.count == len(values)
-
-
-def test_the_bootstrap_is_the_same_every_time():
-    assert bootstrap([1.0, 2.0, 4.0]) == bootstrap([1.0, 2.0, 4.0])
-
-
-def test_an_interval_is_of_the_rows_that_were_asked_for():
-    wanted = {"metric": "gap", "method": "default", "n": 1_000, "beta": 1.0}
-    rows = [row(seed=seed, value=float(seed)) for seed in range(5)]
-    others = ({"n": 7}, {"metric": "rank"}, {"method": "graph-drawing"}, {"beta": None})
-    rows += [row(seed=seed, value=100.0, seconds=7.0, **other) for seed in range(5) for other in others]
-    assert interval(rows, **wanted) == bootstrap([0.0, 1.0, 2.0, 3.0, 4.0])
-    assert interval(rows[::-1], **wanted) == interval(rows, **wanted)
-    assert interval(rows, "seconds", **wanted) == bootstrap([2.0] * 5)
-    assert interval(rows, **(wanted | {"n": 8})) is None
-
-
-# Markdown
-
-
-def test_a_table_in_markdown():
-    assert markdown_table(["n", "gap"], [["100", 0.5], ["1,000", None]]) == [
-        "| n | gap |",
-        "|---|---|",
-        "| 100 | 0.5 |",
-        "| 1,000 | – |",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (1e-15, "0"),
-        (-1e-15, "0"),
-        (1234.5, "1234"),
-        (100.4, "100"),
-        (99.94, "99.9"),
-        (12.345, "12.3"),
-        (9.99, "9.99"),
-        (1.0, "1.00"),
-        (0.56789, "0.57"),
-        (0.0004321, "0.00043"),
-        (-0.25, "-0.25"),
-        (-12.34, "-12.3"),
-        (0.00001234, "1.2e-05"),
-        (math.nan, "nan"),
-    ],
-)
-def test_numbers_are_brief(value, text):
-    assert tables._brief(value) == text
-
-
-def test_an_interval_in_words():
-    assert str(tables.Interval(0.5, 0.25, 12.34, 5)) == "0.5 [0.25, 12.3]"

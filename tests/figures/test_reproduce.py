@@ -18,9 +18,9 @@ from lapwing.figures import FIGURES, dashboard, fig3, runner
 from lapwing.figures.dashboard import headline, status_view
 from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
-from lapwing.figures.pool import Worker
 from lapwing.figures.reproduce import figures_with, reproduce
 from lapwing.figures.runner import Status
+from lapwing.figures.worker import Worker
 from tests.support.command_line import called, refused
 
 SOLVED = method_run("fig3", "quick", "transitions-2017", "index", 100, 3, 0)
@@ -94,11 +94,24 @@ def test_committed_rows_count_as_done_and_the_text_says_what_is_missing(tmp_path
 
     text = (tmp_path / "fig3-quick.md").read_text()
     assert "Made by `lapwing reproduce fig3 --preset quick --seeds 3`" in text
-    assert "Means over 3 seeds with 95 % bootstrap intervals" in text
+    assert "Means over 3 seeds with 95 % t-intervals" in text
     assert "**3 of 9 runs are not done yet**" in text
     assert "(fig3-quick.png)" in text
     (line,) = [line for line in text.splitlines() if line.startswith("| 1,000 |") and "[" in line]
-    assert line.split(" | ")[1:4] == ["–", "0.5 [0.25, 0.75]", "0.5 [0.25, 0.75]"]
+    assert line.split(" | ")[1:4] == ["–", "0.5 [0, 1.12]", "0.5 [0, 1.12]"]
+
+
+def test_to_draw_only_starts_no_run_and_leaves_the_table_as_it_is(tmp_path, small_grid, no_workers):
+    small_grid(SOLVED, IMPOSSIBLE)
+    write_table(tmp_path / "fig3.csv", rows_of(SOLVED, Measured([Measure("gap", 0.5)], 1.0)))
+    before = (tmp_path / "fig3.csv").read_bytes()
+    made = reproduce("fig3", out=tmp_path, draw_only=True)
+    assert (made.done, len(made.runs)) == (1, 2)
+    assert (tmp_path / "fig3.csv").read_bytes() == before
+    assert "**1 of 2 runs are not done yet**" in (tmp_path / "fig3-quick.md").read_text()
+    assert "One seed, no intervals" in (tmp_path / "fig3-quick.md").read_text()
+    code, _, err = called("reproduce", "fig3", "--out", tmp_path, "--draw-only")
+    assert code == 0, err
 
 
 def test_a_text_of_a_whole_grid_misses_nothing(tmp_path, small_grid, no_workers):
@@ -114,6 +127,8 @@ def test_a_text_of_a_whole_grid_misses_nothing(tmp_path, small_grid, no_workers)
         ({"jobs": 0}, "jobs must be at least 1, not 0"),
         ({"seeds": 0}, "seeds must be at least 1, not 0"),
         ({"only": ("n=7",)}, "no run has n=7"),
+        ({"draw_only": True, "overwrite": True}, "draw_only"),
+        ({"draw_only": True, "only": ("n=100",)}, "draw_only"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, options, message):
@@ -152,7 +167,17 @@ def test_a_mistake_is_told_in_a_sentence_and_leaves_nothing(tmp_path, monkeypatc
 def test_help_explains_every_option():
     code, out, _ = called("reproduce", "--help")
     assert code == 0
-    for option in ("FIGURE", "--preset", "--out", "--jobs", "--seeds", "--only", "--retry", "--overwrite"):
+    for option in (
+        "FIGURE",
+        "--preset",
+        "--out",
+        "--jobs",
+        "--seeds",
+        "--only",
+        "--draw-only",
+        "--retry",
+        "--overwrite",
+    ):
         assert option in out
 
 

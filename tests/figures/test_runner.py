@@ -21,8 +21,8 @@ from lapwing.errors import CheckpointError, StorageError
 from lapwing.figures import runner, worker
 from lapwing.figures.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
-from lapwing.figures.pool import GONE, Pool, Worker
 from lapwing.figures.runner import execute_grid, read_failures
+from lapwing.figures.worker import DIED, Pool, Worker
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
@@ -269,7 +269,7 @@ def test_a_table_that_the_grid_denies_is_refused(tmp_path, no_workers):
     ("error", "told"),
     [
         (storage.StorageError("the disk is full"), r"the disk is full"),
-        (ValueError("odd"), r"ValueError: odd \(test_experiments_runner\.py:\d+\)"),
+        (ValueError("odd"), r"ValueError: odd \(test_runner\.py:\d+\)"),
     ],
 )
 def test_whatever_goes_wrong_in_a_worker_is_an_answer(monkeypatch, tmp_path, error, told):
@@ -292,7 +292,6 @@ PARENT = """
 import json, sys
 from pathlib import Path
 from lapwing.figures.grid import Run
-from lapwing.figures.pool import GONE, Pool, Worker
 from lapwing.figures.runner import execute_grid
 runs = [Run(**run) for run in json.loads(sys.argv[1])]
 execute_grid(runs, {run.key for run in runs}, Path(sys.argv[2]), jobs=int(sys.argv[3]))
@@ -407,7 +406,7 @@ def test_a_worker_that_no_longer_speaks_json_is_gone():
     with tempfile.TemporaryFile("w+") as log:
         worker, pool = Worker(process, log), Pool(1, Path("unused"))
         pool.workers.append(worker)
-        pool._listen(worker)
-        assert pool.hear(1.0) == (worker, GONE)
-        assert worker.last_words() == "the worker process was killed by signal 9"
-        worker.end()
+        pool._read_messages(worker)
+        assert pool.receive(1.0) == (worker, DIED)
+        assert worker.exit_message() == "the worker process was killed by signal 9"
+        worker.kill()

@@ -30,6 +30,46 @@ def kind(request) -> str:
     return request.param
 
 
+# The digest
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"step": {"observation": 0.2, "distance": {"soft": 1.0}}},
+        {"step": {"observation": 0.1, "distance": {"soft": 2.0}}},
+        {"maze": "G.\n"},
+        {"arena": {"name": "PointUMaze"}},
+        {"settings": {"rotate": False, "observation": "position"}},
+        {"settings": {"rotate": True, "observation": "image"}},
+        {"settings": {"rotate": True, "observation": "position", "observation_key": "where"}},
+    ],
+)
+def test_the_digest_covers_what_wrappers_and_agents_take_from_the_configuration(changed, tmp_path):
+    config = {
+        "step": {"observation": 0.1, "distance": {"soft": 1.0}},
+        "settings": {"rotate": True, "observation": "position"},
+    }
+    rep = dataclasses.replace(REPRESENTATIONS["fourier"], config=config)
+    other = dataclasses.replace(rep, config=config | changed)
+    assert rep.sha256() != other.sha256()
+    for one in (rep, other):
+        one.save(tmp_path / "phi.safetensors")
+        assert load_representation(tmp_path / "phi.safetensors").sha256() == one.sha256()
+
+
+def test_the_digest_covers_what_is_computed_with():
+    rep = REPRESENTATIONS["mlp"]
+    weight = np.asarray(rep.encoder.layers[0].weight)
+    encoder = eqx.tree_at(lambda net: net.layers[0].weight, rep.encoder, jnp.asarray(weight + 1))
+    changes = [{"encoder": encoder}, {"soft_distance": 2 * rep.soft_distance}]
+    changes += [{name: getattr(rep, name) + 1} for name in ("eigenvalues", "coefficients", "reference")]
+    digests = {dataclasses.replace(rep, **change).sha256() for change in changes}
+    assert len(digests | {rep.sha256()}) == len(changes) + 1
+    later = dataclasses.replace(rep, config=rep.config | {"provenance": {"lapwing": "99"}})
+    assert later.sha256() == rep.sha256()
+
+
 # Arrays in, arrays out
 
 

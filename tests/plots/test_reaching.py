@@ -24,8 +24,8 @@ from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
 from lapwing.plots import Curve, OnlinePanel, ReachingPanel
-from lapwing.plots.maps import WALL
 from lapwing.plots.reaching import draw_arena
+from lapwing.plots.representations import WALL
 from lapwing.runs.control import ControlOutcome
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.control import ControlSettings

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
 from lapwing.envs.arena import Arena
-from lapwing.plots.columns import Column, draw_columns
-from lapwing.plots.curves import Curve, colours_of, draw_curves
-from lapwing.plots.maps import WALL
+from lapwing.plots.curves import Column, Curve, colours_of, draw_columns, draw_curves
+from lapwing.plots.representations import WALL
 from lapwing.runs.control import REACHES
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from lapwing.integrations.neighbours import (
+from lapwing.integrations.sklearn import (
     FAINTEST,
     neighbour_distance,
     neighbour_graph,
