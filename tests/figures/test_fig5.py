@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lapwing.envs.arena import open_arena
-from lapwing.figures import fig5, find_study
+from lapwing.figures import fig5
 from lapwing.figures.fig5 import (
     final_tables,
     gate_table,
@@ -71,12 +71,6 @@ def test_a_part_of_the_grid_is_chosen_by_arena_and_reward():
         ("AntUMaze", "l2", 4),
         ("AntUMaze", "mix", 4),
     ]
-
-
-def test_the_study_is_found_and_borrows_from_none():
-    study = find_study("fig5")
-    assert (study.name, study.borrows) == ("fig5", ())
-    assert study is fig5.STUDY
 
 
 # The picture

