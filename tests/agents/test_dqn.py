@@ -29,6 +29,8 @@ from lapwing.errors import ConfigError, NonFiniteError
 from lapwing.laplacian.encoders import MLP, ConvNet, Linear, encoder_skeleton
 from lapwing.settings.agents import AgentSettings
 
+pytestmark = pytest.mark.numeric
+
 
 def numbers(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)

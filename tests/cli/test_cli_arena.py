@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
+from lapwing import storage
 from lapwing.cli import agent_report as report
+from lapwing.cli import main as cli
 from lapwing.cli import options as commands
-from lapwing.cli.main import main as cli
 from lapwing.runs import control
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.agents import AgentSettings
@@ -151,8 +152,22 @@ def test_other_targets_are_trained_in_by_dqn(arguments):
 
 def test_an_option_that_names_an_arena_is_no_target():
     """A folder may be called what it likes."""
-    command = parsed("train", "HardMaze", "--out", "PointUMaze")
-    assert isinstance(command, commands.Train)
+    for words in (
+        "HardMaze --out PointUMaze",
+        "--out PointUMaze HardMaze",
+        "--resume --out PointUMaze --steps 100 HardMaze",
+        "--representation Ant:x --hidden 8 8 --out=PointUMaze HardMaze",
+    ):
+        command = parsed("train", *words.split())
+        assert isinstance(command, commands.Train)
+        assert command.target == "HardMaze"
+
+
+@pytest.mark.parametrize("words", ["--out HardMaze", "--fast True", "--hidden 8 8 --online", "--online"])
+def test_an_arena_may_come_after_any_option(words):
+    command = parsed("train", *words.split(), "PointUMaze")
+    assert isinstance(command, commands.TrainInArena)
+    assert command.target == "PointUMaze"
 
 
 def test_settings_are_the_preset_s_but_for_what_is_given():
@@ -249,7 +264,7 @@ def test_json_is_the_only_line_on_standard_output(trained):
     assert -1 <= result["gate"] <= 1
     assert result["settings"]["filter"] == "commute"
     assert result["settings"]["hidden"] == [128, 128]
-    assert result == json.loads((trained.folder / "result.json").read_text())
+    assert result == storage.read_checked_json(trained.folder / "result.json")
 
 
 @pytest.mark.slow

@@ -24,6 +24,8 @@ from lapwing.laplacian.objectives import (
 )
 from lapwing.mazes import parse_maze
 
+pytestmark = pytest.mark.numeric
+
 
 @pytest.fixture(autouse=True)
 def double_precision():

@@ -346,7 +346,7 @@ class TestGoingOn:
 class TestReopened:
     def test_it_is_the_same(self, any_run):
         found, outcome = reopen_control(any_run.out), any_run.outcome
-        assert found.result == json.loads((any_run.out / "result.json").read_text())
+        assert found.result == storage.read_checked_json(any_run.out / "result.json")
         assert found.arena == outcome.arena
         for one, other in zip(found.attempts, outcome.attempts, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -360,17 +360,17 @@ class TestReopened:
 
     def test_the_policy_is_measured_and_not_looked_up(self, plain, tmp_path):
         out = Path(shutil.copytree(plain.out, tmp_path / "run"))
-        result = json.loads((out / "result.json").read_text())
+        result = storage.read_checked_json(out / "result.json")
         wrong = result | {"success": 0.123, "final_distance": -1.0}
-        (out / "result.json").write_text(json.dumps(wrong))
+        storage.write_checked_json(out / "result.json", wrong)
         assert reopen_control(out).result == result
 
     @pytest.mark.parametrize("lost", [["successes"], ["settings", "evaluated_at"], None], ids=str)
     def test_a_result_that_lacks_something_is_told(self, plain, tmp_path, lost):
         out = Path(shutil.copytree(plain.out, tmp_path / "run"))
-        result = json.loads((out / "result.json").read_text())
-        kept = {name: value for name, value in result.items() if name not in lost} if lost else []
-        (out / "result.json").write_text(json.dumps(kept))
+        result = storage.read_checked_json(out / "result.json")
+        kept = {name: value for name, value in result.items() if name not in lost} if lost else {}
+        storage.write_checked_json(out / "result.json", kept)
         with pytest.raises(
             CheckpointError, match=rf"result\.json .*{lost[-1] if lost else 'target, reward'}"
         ):

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lapwing.envs.arena import open_arena
+from lapwing.figures.arena_agents import PANELS, REWARDS, SHAPED, Panel, about_preset, arena_run, execute
 from lapwing.figures.grid import Row, Run
 from lapwing.figures.learning_speed import (
     ABOUT_NEVER,
@@ -14,7 +15,6 @@ from lapwing.figures.learning_speed import (
     speed_of,
     speed_tables,
 )
-from lapwing.figures.reaching import PANELS, REWARDS, SHAPED, Panel, about_preset, execute, reaching_run
 from lapwing.figures.statistics import below_each, mean_interval, paired_interval
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
@@ -46,7 +46,7 @@ _ABOUT_MEAN = (
 def runs(preset: Preset, seeds: int) -> list[Run]:
     """Every arena and reward; seed by seed, so that an early stop leaves whole figures."""
     return [
-        reaching_run("fig5", preset, panel, reward, seed)
+        arena_run("fig5", preset, panel, reward, seed)
         for seed in range(seeds)
         for panel in PANELS
         for reward in panel.rewards

@@ -4,6 +4,7 @@ Each encoder has two stages. `features(observation)` is fixed: it scales, and pe
 seen. `network(features)` is what learns. Over a table of states the features are computed once.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from lapwing.errors import ConfigError
 from lapwing.settings.learn import EncoderName
 
 Numbers = jax.Array | np.ndarray
+_LARGEST_OBSERVATION = 2**28
 
 
 class Linear(eqx.Module):
@@ -266,6 +268,8 @@ def data_bandwidth(
 
 def encoder_skeleton(spec: EncoderSpec) -> Encoder:
     """The encoder with shapes in place of numbers, to be filled from a file."""
+    if math.prod(spec.shape) > _LARGEST_OBSERVATION:
+        raise ValueError(f"observations of shape {spec.shape} are too large")
     shift, scale = _standardisation(spec, np.zeros((1, *spec.shape), np.float32), False)
     return eqx.filter_eval_shape(
         lambda key: init_encoder(spec, shift, scale, 1.0, key=key), jax.random.key(0)

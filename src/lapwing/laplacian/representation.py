@@ -229,14 +229,14 @@ def load_representation(path: str | Path) -> Representation:
         raise CheckpointError(f"{path} does not fit its own description ({error})") from error
 
 
-def check_format(path: Path, manifest: dict[str, Any]) -> None:
+def check_format(path: Path, manifest: dict[str, Any], format: int = FORMAT) -> None:
     """Refuse a file that another version of lapwing wrote in another form."""
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{path} is damaged: it does not say what it holds")
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != format:
         raise CheckpointError(
             f"{path} was written by lapwing {manifest.get('version', 'unknown')} in format "
-            f"{manifest.get('format')}; lapwing {__version__} reads format {FORMAT}: "
+            f"{manifest.get('format')}; lapwing {__version__} reads format {format}: "
             "use that version, or learn again"
         )
 

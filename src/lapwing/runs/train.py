@@ -139,7 +139,7 @@ def reopen_agent(out: Path) -> AgentOutcome:
         raise ConfigError(f"{out} holds a representation, not an agent; lapwing.load reads it")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; go on with lapwing train … --resume")
-    settings = AgentSettings.from_json(config["settings"])
+    settings = folder.settings(AgentSettings)
     task = _task(recall(config["target"], folder.experience), settings)
     phi = load_representation(folder.representation) if config["phi"] else None
     shaped = None if task is None else shaped_task(task, settings, phi)

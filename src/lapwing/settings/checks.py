@@ -6,7 +6,6 @@ The command line's parser accepts nan, inf and negative numbers, so every number
 import dataclasses
 import math
 import numbers
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, get_args, get_type_hints
@@ -15,6 +14,7 @@ import numpy as np
 import tyro
 
 from lapwing.errors import ConfigError, nearest
+from lapwing.storage import memory_bytes
 
 _NUMBER: Any = numbers.Real
 
@@ -105,14 +105,6 @@ def check_size(name: str, least: int) -> None:
 
 
 @cache
-def memory_bytes() -> int:
-    """The memory of this machine; 4 TiB where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return 1 << 42
-
-
 def check_kinds(settings: Any) -> None:
     """Refuse None, words and truth values that the annotations of a dataclass do not allow."""
     for name, annotation in get_type_hints(type(settings)).items():

@@ -40,7 +40,7 @@ PANELS = (
 )
 
 
-def reaching_run(
+def arena_run(
     figure: str, preset: Preset, panel: Panel, reward: str, seed: int, *, online: bool = False
 ) -> Run:
     """A run of one curve with one seed."""

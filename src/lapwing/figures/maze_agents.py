@@ -98,7 +98,7 @@ def about_recipe(preset: Preset) -> list[str]:
     ]
 
 
-def shaping_run(figure: str, preset: Preset, maze: str, curve: ComparedReward, seed: int) -> Run:
+def maze_run(figure: str, preset: Preset, maze: str, curve: ComparedReward, seed: int) -> Run:
     """A run of one curve with one seed."""
     agent: dict[str, Any] = {"reward": curve.form, "seed": seed, "evaluate_every": EVALUATE_EVERY}
     agent |= QUICK_AGENT if preset == "quick" else {}

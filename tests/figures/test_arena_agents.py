@@ -13,9 +13,9 @@ from scipy.stats import spearmanr
 from lapwing import load_agent
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
-from lapwing.figures import reaching
+from lapwing.figures import arena_agents
+from lapwing.figures.arena_agents import PANELS, Panel, arena_run
 from lapwing.figures.grid import Measure, Measured, Run
-from lapwing.figures.reaching import PANELS, Panel, reaching_run
 from lapwing.laplacian.representation import load_representation
 from lapwing.runs import control
 from lapwing.settings.control import CONTROL_PRESETS, ControlSettings
@@ -32,20 +32,20 @@ def settings_of(run: Run) -> ControlSettings:
 
 
 def point_run(reward: str = "mix", seed: int = 0, *, panel: Panel = POINT, **more) -> Run:
-    return reaching_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
+    return arena_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
 
 
 def test_the_arenas_and_rewards_that_are_compared():
     assert [panel.arena for panel in PANELS] == ["PointUMaze", "PointHookMaze", "AntUMaze"]
     assert [panel.filter for panel in PANELS] == ["soft", "commute", "commute"]
     assert [panel.rewards for panel in PANELS] == [REWARDS, REWARDS, ("sparse", "l2", "mix")]
-    assert reaching.REWARDS == REWARDS
+    assert arena_agents.REWARDS == REWARDS
 
 
 @pytest.mark.parametrize(("preset", "steps"), [("paper", 1_000_000), ("quick", 500_000)])
 def test_the_preset_says_how_long_agents_learn(preset, steps):
     assert ANT.steps_of(preset) == steps
-    assert settings_of(reaching_run("fig5", preset, ANT, "mix", 0)).steps == steps
+    assert settings_of(arena_run("fig5", preset, ANT, "mix", 0)).steps == steps
     assert POINT.steps_of(preset) == 60_000
 
 
@@ -53,7 +53,7 @@ def test_the_preset_says_how_long_agents_learn(preset, steps):
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_columns_of_a_run_say_what_its_recipe_does(panel, preset):
     for reward in panel.rewards:
-        run = reaching_run("fig5", preset, panel, reward, 3)
+        run = arena_run("fig5", preset, panel, reward, 3)
         settings = settings_of(run)
         assert (run.figure, run.environment, run.method) == ("fig5", panel.arena, "ddpg")
         assert (settings.reward, settings.seed, settings.preset) == (run.reward, run.seed, run.preset)
@@ -68,7 +68,7 @@ def test_the_preset_paper_has_the_papers_settings():
     """FACTS: DDPG, and φ, of the paper's continuous control."""
     for panel in PANELS:
         for reward in panel.rewards:
-            run = reaching_run("fig5", "paper", panel, reward, 0)
+            run = arena_run("fig5", "paper", panel, reward, 0)
             agent = settings_of(run)
             assert (agent.hidden, agent.batch, agent.gamma) == ((400, 300), 100, 0.995)
             assert (agent.actor_rate, agent.target_rate, agent.fast) == (1e-4, 1e-3, False)
@@ -120,7 +120,7 @@ def test_a_run_is_known_by_the_data_of_its_phi(monkeypatch):
 
 def test_who_asks_does_not_matter():
     asked = [
-        reaching_run(figure, "quick", panel, reward, 2)
+        arena_run(figure, "quick", panel, reward, 2)
         for figure in ("fig5", "fig8")
         for panel in PANELS
         for reward in panel.rewards
@@ -131,14 +131,14 @@ def test_who_asks_does_not_matter():
 
 
 def test_the_text_says_what_the_preset_makes_of_the_paper_s_settings():
-    text = "\n".join(reaching.about_preset("quick"))
+    text = "\n".join(arena_agents.about_preset("quick"))
     assert text.startswith("Shortened")
     quick, paper = control.QUICK_PHI, control.PRESETS["paper-control"]
     for number in (quick["transitions"], quick["steps"], paper.transitions, paper.steps):
         assert f"{number:,}" in text
     assert "128 x 128, not 400 x 300" in text
     assert "implicitfast, not RK4" in text
-    assert "Shortened" not in "\n".join(reaching.about_preset("paper"))
+    assert "Shortened" not in "\n".join(arena_agents.about_preset("paper"))
 
 
 class Done(NamedTuple):
@@ -164,14 +164,14 @@ def all_tiny() -> Iterator[None]:
 def executed(reward: str, folder: Path) -> Done:
     phases: dict[str, None] = {}
     with all_tiny():
-        run = reaching_run("fig5", "quick", TINY, reward, 0)
-        measured = reaching.execute(run, folder, lambda phase, *_: phases.setdefault(phase))
+        run = arena_run("fig5", "quick", TINY, reward, 0)
+        measured = arena_agents.execute(run, folder, lambda phase, *_: phases.setdefault(phase))
     return Done(run, folder, measured, list(phases))
 
 
 def executed_again(run: Run, folder: Path) -> Measured:
     with all_tiny():
-        return reaching.execute(run, folder, lambda *_: pytest.fail("worked again"))
+        return arena_agents.execute(run, folder, lambda *_: pytest.fail("worked again"))
 
 
 @pytest.fixture(scope="module")
