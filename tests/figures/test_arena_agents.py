@@ -15,7 +15,7 @@ from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.figures import arena_agents
 from lapwing.figures.arena_agents import PANELS, Panel, arena_run
-from lapwing.figures.grid import Measure, Measured, Run
+from lapwing.figures.grid import Measured, Run
 from lapwing.laplacian.representation import load_representation
 from lapwing.runs import control
 from lapwing.settings.control import CONTROL_PRESETS, ControlSettings
@@ -254,14 +254,3 @@ def test_a_reward_without_phi_has_neither_gate_nor_map(sparse):
     assert metrics == {"success", "distance", "compile_seconds"}
     assert sparse.phases == ["training"]
     assert load_agent(sparse.folder).act(np.zeros(6)).shape == (2,)
-
-
-@slow
-@untaught
-def test_the_measures_are_plain_numbers_that_a_table_can_hold(mixed, sparse):
-    for done in (mixed, sparse):
-        for one in done.measured.measures:
-            assert isinstance(one, Measure)
-            assert type(one.value) is float
-            assert one.step is None or type(one.step) is int
-            assert np.isfinite(one.value)
