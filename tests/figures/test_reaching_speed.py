@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from lapwing.agents.evaluation import steps_to_stay
 from lapwing.figures import fig5
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
 from lapwing.figures.reaching import PANELS, reaching_run
@@ -21,7 +22,6 @@ from lapwing.figures.reaching_speed import (
     success_curves,
     success_over_steps,
 )
-from lapwing.runs.control import steps_to_stay
 
 POINT, HOOK, ANT = PANELS
 BASELINES = ("sparse", "l2", "rawmix")

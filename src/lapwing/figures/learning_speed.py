@@ -12,7 +12,7 @@ from lapwing.figures.shaping import BASELINES, COMPARED, MAZES
 from lapwing.figures.tables import Interval, bootstrap, interval, markdown_table, select
 from lapwing.mazes import read_maze
 from lapwing.plots import Curve
-from lapwing.runs.shaping import steps_to_optimum
+from lapwing.runs.train_dqn import steps_to_optimum
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
 from lapwing.shaping.tasks import GridTask, grid_task
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lapwing.agents.evaluation import SUCCESS_RATE, steps_to_stay, steps_to_success
 from lapwing.figures.grid import Row
 from lapwing.figures.reaching import PANELS, REWARDS, SHAPED, Panel
 from lapwing.figures.shaping import BASELINES
 from lapwing.figures.study import Preset
 from lapwing.figures.tables import Interval, bootstrap, interval, markdown_table, select
 from lapwing.plots import Curve
-from lapwing.runs.control import GATE, REACHES, steps_to_stay, steps_to_success
+from lapwing.runs.train_ddpg import GATE
 
 Count = Callable[[np.ndarray, np.ndarray], int | None]
 """From steps and success at each evaluation to how many steps it took."""
@@ -20,9 +21,9 @@ _ABOUT_GATE = (
     "above l2."
 )
 _ABOUT_SPEED = (
-    f"The first evaluation at which the goal is reached from {100 * REACHES:.0f} % of the fixed starts; the "
-    "random steps before are not counted. A run that never gets there counts with all its steps; how many "
-    "did is in brackets. A cell without an interval has one seed."
+    f"The first evaluation at which the goal is reached from {100 * SUCCESS_RATE:.0f} % of the fixed starts; "
+    "the random steps before are not counted. A run that never gets there counts with all its steps; how "
+    "many did is in brackets. A cell without an interval has one seed."
 )
 _ABOUT_STAY = (
     "Policies come and go, most of all early. So also: the evaluation from which on all the others, to the "

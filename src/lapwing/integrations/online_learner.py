@@ -21,7 +21,7 @@ from lapwing.laplacian.encoders import EncoderSpec, data_bandwidth, default_enco
 from lapwing.laplacian.online import PhiLearner, PhiState
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, with_fixed_signs
-from lapwing.laplacian.sampling import draw_pairs, surviving_share
+from lapwing.laplacian.sampling import annealed_lam, draw_pairs, surviving_share
 from lapwing.laplacian.step_size import step_size
 from lapwing.laplacian.target import Target
 from lapwing.runs.learn import REFERENCE_STATES
@@ -222,7 +222,7 @@ class OnlineLearner:
     def _lam(self) -> float:
         assert self._settings.lam_final is not None
         share = min(1.0, self._updates / max(1, self._anneal_updates - 1))
-        return float((1 - share) * self._settings.lam + share * self._settings.lam_final)
+        return annealed_lam(self._settings.lam, self._settings.lam_final, share)
 
     def _learn(
         self, model: "_Model", experience: Experience, lam: float
