@@ -150,6 +150,13 @@ class TestRefused:
         with pytest.raises(MazeError, match=f"'{name}'.* no such file"):
             read_maze(name)
 
+    def test_a_file_larger_than_any_maze(self, tmp_path):
+        """Of 20 GiB; it is refused before it is read."""
+        with (tmp_path / "huge.txt").open("wb") as file:
+            file.truncate(20 * 2**30)
+        with pytest.raises(MazeError, match=r"huge\.txt"):
+            read_maze(tmp_path / "huge.txt")
+
     def test_the_file_is_known_and_does_not_matter(self, tmp_path):
         path = tmp_path / "mine.txt"
         path.write_text("#.G#\n")

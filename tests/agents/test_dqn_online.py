@@ -38,13 +38,12 @@ SMALL_PHI = {"hidden": (8,), "batch": 16, "transitions": 4_000, "dim": 3}
 
 
 def rewards_online(settings: AgentSettings = POSITIONS, **changed: Any) -> OnlineRewards:
-    task = task_of(settings)
     spec = EncoderSpec("mlp", (2,), 3, hidden=(8,))
     encoder: Any = init_encoder(
         spec, np.zeros(2, np.float32), np.ones(2, np.float32), 1.0, key=jax.random.key(5)
     )
     given = {"learner": LEARNER, "encoder": encoder, "form": "mix"} | changed
-    return OnlineRewards(goal_state=task.goal_state, to_goal=task.distances(), **given)
+    return OnlineRewards(task=task_of(settings), **given)
 
 
 # The reward
@@ -109,7 +108,7 @@ def draw() -> Any:
     ids = jnp.arange(room + 1)
     tables = Tables(ids, jnp.stack([jnp.minimum(ids + 1, room), ids], axis=1), None)
     encoder: Any = Linear(room + 1, 2, key=jax.random.key(0))
-    online = OnlineRewards(ANNEALED, encoder, "mix", 0, task_of(TINY).distances())
+    online = OnlineRewards(ANNEALED, encoder, "mix", task_of(TINY))
     state = AgentState(
         init_learner(encoder, optax.adam(0.1)),
         ANNEALED.init(encoder),

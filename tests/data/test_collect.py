@@ -192,8 +192,19 @@ class TestCollect:
         env = Counter(4, False)
         env.buffer = np.zeros(shape, np.float32)
         env.reset = lambda **_: (env.buffer, {})
-        with pytest.raises(ConfigError, match=r"observations have shape \(.*\), and the space says \(2,\)"):
+        with pytest.raises(DatasetError, match=r"\(2,\)"):
             collect(env, 10)
+
+    @pytest.mark.parametrize(("shape", "other"), [((8, 12, 3), (3, 8, 12)), ((2, 3), (6,)), ((4,), (2, 2))])
+    @pytest.mark.parametrize("at", [3, 5])
+    def test_a_shape_that_changes_later(self, shape, other, at):
+        """Of as many numbers, which would be stored scrambled: at a step, or as an episode begins."""
+        space = spaces.Box(0, 9, shape, np.float32)
+        env = Seen(space, lambda count: np.zeros(other if count == at else shape, np.float32))
+        with pytest.raises(DatasetError) as caught:
+            collect(env, 30)
+        assert f"{other}" in str(caught.value)
+        assert f"{shape}" in str(caught.value)
 
     @pytest.mark.parametrize("vector", [False, True])
     @pytest.mark.parametrize("method", ["step", "reset"])
@@ -204,7 +215,7 @@ class TestCollect:
         env = Counter(4, False)
         setattr(env, method, fail)
         with pytest.raises(
-            ConfigError, match=r"raised RuntimeError: out of fuel \(.*test_collecting.py"
+            ConfigError, match=r"raised RuntimeError: out of fuel \(.*test_collect.py"
         ) as told:
             collect(SyncVectorEnv([lambda: env]) if vector else env, 10)
         assert isinstance(told.value.__cause__, RuntimeError)
@@ -588,6 +599,24 @@ class TestVectors:
         collect(vector, 2_500, on_progress=lambda done, of: calls.append((done, of)))
         assert calls[-1] == (2_500, 2_500)
         assert [done // 1_000 for done, _ in calls] == [1, 2, 2]
+
+    @pytest.mark.parametrize("final", [False, True])
+    def test_a_shape_that_changes_later(self, final):
+        """In a step, or in the last observation of an episode alone."""
+
+        class Turned(gymnasium.vector.VectorWrapper):
+            def step(self, actions):
+                observations, *rest, infos = self.env.step(actions)
+                if final and "final_obs" in infos:
+                    infos["final_obs"] = np.array([one.T.copy() for one in infos["final_obs"]])
+                return observations if final else observations.transpose(0, 3, 1, 2), *rest, infos
+
+        space = spaces.Box(0, 255, (8, 12, 3), np.uint8)
+        shown = two_of(space, lambda n: np.zeros((8, 12, 3), np.uint8), AutoresetMode.SAME_STEP)
+        with pytest.raises(DatasetError) as caught:
+            collect(Turned(shown), 30)
+        for shape in ((3, 12, 8) if final else (3, 8, 12), (8, 12, 3)):
+            assert f"{shape}" in str(caught.value)
 
     def test_a_last_observation_that_is_not_told(self):
         class Silent(gymnasium.vector.VectorWrapper):

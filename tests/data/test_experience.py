@@ -133,6 +133,14 @@ class TestRefused:
         with pytest.raises(DatasetError, match=f"add up to {sum(lengths)}, but there are 5 observations"):
             Experience(np.zeros((5, 2)), lengths)
 
+    @pytest.mark.parametrize(
+        "lengths", [np.array([2**62] * 4 + [5]), np.array([2**64 - 5, 10], np.uint64), np.array([10**12])]
+    )
+    def test_forged_lengths(self, lengths):
+        """Of 64 bits each of the first two adds up to 5."""
+        with pytest.raises(DatasetError):
+            Experience(np.zeros((5, 2)), lengths)
+
     @pytest.mark.parametrize("lengths", [[2.0, 3.0], [[2, 3]], [True, True], ["2", "3"], np.array(5)])
     def test_lengths_that_are_not_integers(self, lengths):
         with pytest.raises(DatasetError, match="lengths must be a list of integers"):

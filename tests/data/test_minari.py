@@ -21,6 +21,7 @@ from minari.serialization import serialize_space
 from PIL import Image
 
 from lapwing.data.minari import MinariData, open_minari, space_from_json
+from lapwing.data.source import describe, read_source, recall
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 
 DESCRIBED = {
@@ -259,6 +260,20 @@ class TestReading:
         for name in ("./cartpole", str(cartpole), f"minari:{cartpole}", "./cartpole/data"):
             for episode, other in zip(open_minari(name).episodes(), expected, strict=True):
                 assert_same(episode, other)
+
+    def test_as_a_source_that_a_run_recalls(self, cartpole, root, monkeypatch, tmp_path):
+        monkeypatch.chdir(cartpole.parent)
+        for name in ("cartpole/random-v0", "./cartpole"):
+            source = read_source(f"minari:{name}")
+            assert isinstance(source, MinariData)
+            assert source.name == name
+            again = recall(describe(source), tmp_path / "unused")
+            assert isinstance(again, MinariData)
+            assert again.path.resolve() == source.path.resolve()
+        description = describe(source)
+        rewrite(cartpole, author="someone else")
+        with pytest.raises(DatasetError, match="cartpole"):
+            recall(description, tmp_path / "unused")
 
     def test_in_the_home_folder(self, cartpole, tmp_path, monkeypatch):
         monkeypatch.delenv("MINARI_DATASETS_PATH", raising=False)

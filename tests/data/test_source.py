@@ -18,15 +18,12 @@ from lapwing.data.files import save_episodes
 from lapwing.data.source import (
     DataFile,
     GymEnv,
-    MinariSet,
     describe,
-    env_name,
-    make_env,
-    make_envs,
     read_source,
     recall,
 )
 from lapwing.envs.arena import Arena
+from lapwing.envs.make import env_name, make_env, make_envs
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError, DatasetError, MazeError
 from lapwing.mazes import Maze, parse_maze
@@ -78,11 +75,6 @@ def test_files_by_their_paths(maze_file, data_file, as_type):
 @pytest.mark.parametrize("name", ["CartPole-v1", "minigrid:MiniGrid-Empty-8x8-v0", "my/own.py:Rooms"])
 def test_an_environment_by_its_id(name):
     assert read_source(f"gym:{name}") == GymEnv(name)
-
-
-@pytest.mark.parametrize("name", ["D4RL/door/human-v2", "./data/door"])
-def test_a_minari_data_set_by_its_name(name):
-    assert read_source(f"minari:{name}") == MinariSet(name)
 
 
 @pytest.mark.parametrize("as_type", [str, Path])

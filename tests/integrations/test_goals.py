@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from lapwing.data.spaces import view_of
+from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
 from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
 from lapwing.laplacian.encoders import EncoderSpec

@@ -18,10 +18,10 @@ from lapwing.laplacian.chain import dense, empirical_chain
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.early_stopping import SCARCE_VISITS, held_out_stop, is_scarce
 from lapwing.laplacian.evaluate import evaluate
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.target import Target, open_target
 from lapwing.laplacian.train import train
-from lapwing.runs.learn import learn_target
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 
 NETWORK = {"dim": 4, "hidden": (32,), "fourier_features": 32}
@@ -318,6 +318,6 @@ def test_where_data_is_scarce_stopping_is_better_than_learning_to_the_end(scarce
         settings = LearnSettings.from_keywords({"transitions": 1_000, "seed": 0, "steps": steps})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LapwingWarning)
-            representation, _ = learn_target(scarce, settings)
+            representation = learn_target(scarce, settings)
         gaps[steps] = evaluate(representation, scarce)["gap"]
     assert gaps[None] / gaps[1_000] < 0.7

@@ -9,10 +9,10 @@ from lapwing.data.experience import Experience
 from lapwing.laplacian.chain import Chain, sampled_chain, true_chain
 from lapwing.laplacian.ritz import (
     Ritz,
-    as_learned,
     moments_of_chain,
     moments_of_experience,
     rayleigh_ritz,
+    unrotated,
     with_fixed_signs,
 )
 
@@ -235,7 +235,7 @@ class TestAsLearned:
         values, f = exact_eigenpairs(chain)
         order, sizes = [3, 1, 2], np.array([0.2, -3.0, 1.0])
         phi = f[:, order] * sizes
-        learned = as_learned(*moments_of_chain(chain, phi), dim=3)
+        learned = unrotated(*moments_of_chain(chain, phi), dim=3)
         np.testing.assert_allclose(learned.eigenvalues, values[order], atol=1e-9)
         np.testing.assert_allclose(functions_of(learned, phi), f[:, order] * np.sign(sizes), atol=1e-9)
         assert learned.rank == 3
@@ -243,21 +243,21 @@ class TestAsLearned:
     def test_rayleigh_quotients_of_any_columns(self):
         chain = random_chain(6, reversible=False)
         phi = np.random.default_rng(0).standard_normal((SIZE, 4))
-        learned = as_learned(*moments_of_chain(chain, phi), dim=4)
+        learned = unrotated(*moments_of_chain(chain, phi), dim=4)
         quotients = [chain.objective(phi[:, [k]]) / (chain.rho @ phi[:, k] ** 2) for k in range(4)]
         np.testing.assert_allclose(learned.eigenvalues, quotients, atol=1e-10)
 
     def test_fewer_than_learned(self):
         chain = random_chain(7, reversible=True)
         phi = np.random.default_rng(0).standard_normal((SIZE, 5))
-        learned = as_learned(*moments_of_chain(chain, phi), dim=2)
+        learned = unrotated(*moments_of_chain(chain, phi), dim=2)
         assert learned.coefficients.shape == (6, 2)
         assert learned.eigenvalues.shape == (2,)
 
     def test_a_vanished_column(self):
         chain = random_chain(8, reversible=True)
         phi = np.column_stack([exact_eigenpairs(chain)[1][:, 1], np.zeros(SIZE)])
-        learned = as_learned(*moments_of_chain(chain, phi), dim=2)
+        learned = unrotated(*moments_of_chain(chain, phi), dim=2)
         assert learned.rank == 1
         assert np.isfinite(functions_of(learned, phi)).all()
         assert np.isfinite(learned.eigenvalues).all()

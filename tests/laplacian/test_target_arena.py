@@ -278,8 +278,8 @@ KNOWN = {
 @pytest.mark.parametrize("numbers", [2, 6])
 def test_correlations_are_spearmans_for_each_filter_and_l2(numbers):
     phi, states = Known(KNOWN), states_of(numbers=numbers)
-    found = path_correlations(phi, open_arena("PointUMaze"), states)
-    ways = oracle(states)
+    at_rest, ways = np.array([-2, -2, 0, 0, 0, 0][:numbers]), oracle(states)
+    found = path_correlations(phi, states, at_rest, ways)
     assert list(found) == ["soft", "unit", "commute", "heat", "l2"]
     assert found["soft"] == pytest.approx(1)
     assert found["unit"] == pytest.approx(-1)
@@ -288,14 +288,14 @@ def test_correlations_are_spearmans_for_each_filter_and_l2(numbers):
     straight = np.hypot(states[:, 0] + 2, states[:, 1] + 2)
     assert found["l2"] == pytest.approx(spearmanr(straight, ways).statistic)
     assert found["l2"] < 0.8, "the plane misleads in this maze"
-    at_rest = np.array([-2, -2, 0, 0, 0, 0][:numbers])
     for goal in phi.asked:
         np.testing.assert_array_equal(goal, at_rest)
 
 
 @pytest.mark.parametrize("less", [{"rotate": False}, {"dim": 1}])
 def test_without_single_eigenfunctions_there_is_soft_and_l2_alone(less):
-    found = path_correlations(Known(KNOWN, **less), open_arena("PointUMaze"), states_of())
+    states = states_of()
+    found = path_correlations(Known(KNOWN, **less), states, np.array([-2, -2]), oracle(states))
     assert list(found) == ["soft", "l2"]
 
 
@@ -313,5 +313,5 @@ def test_a_representation_of_an_arena_is_measured_by_the_way_to_the_goal_alone()
 def test_measured_over_states_of_the_data_that_the_seed_draws():
     target = open_target("PointUMaze", LearnSettings(transitions=3_000, held_out=0.0))
     states = target.some_observations(4_000, 5)
-    expected = path_correlations(Known(KNOWN), open_arena("PointUMaze"), states)
+    expected = path_correlations(Known(KNOWN), states, target.goal_observation(), oracle(states))
     assert evaluate(Known(KNOWN), target)["distance_correlation"] == expected

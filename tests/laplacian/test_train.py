@@ -15,10 +15,10 @@ from lapwing.laplacian import train as learning
 from lapwing.laplacian.chain import sampled_chain
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, random_gap
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import Target, open_target
 from lapwing.laplacian.train import Trained, TrainState, make_loss, make_optimiser, train, untrained_encoder
 from lapwing.mazes import Maze, parse_maze
-from lapwing.runs.learn import learn_target
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 from tests.support import exact
 
@@ -135,7 +135,7 @@ def learned_functions(maze: str | Maze, **settings):
     """The eigenfunctions over all states, with the target."""
     chosen = LearnSettings.from_keywords(settings)
     target = open_target(maze, chosen)
-    representation, _ = learn_target(target, chosen)
+    representation = learn_target(target, chosen)
     return representation.eigenfunctions(target.states).astype(np.float64), target
 
 

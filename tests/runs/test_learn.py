@@ -7,6 +7,7 @@ import pytest
 import lapwing
 from lapwing import storage
 from lapwing.data.experience import Experience
+from lapwing.data.source import read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.mazes import parse_maze
 from lapwing.runs.learn import reopen, run
@@ -239,7 +240,7 @@ def test_what_a_result_says(four_room_run):
 def test_progress_is_told_phase_by_phase(tmp_path):
     calls = []
     settings = LearnSettings.from_keywords(QUICK)
-    run("FourRoom", settings, tmp_path / "run", on_progress=lambda *call: calls.append(call))
+    run(read_source("FourRoom"), settings, tmp_path / "run", on_progress=lambda *call: calls.append(call))
     learning = [(done, total) for phase, done, total, _ in calls if phase == "learning"]
     assert learning == [(step, 10) for step in range(1, 11)]
     assert all(0 <= done <= total for _, done, total, _ in calls)

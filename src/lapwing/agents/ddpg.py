@@ -23,9 +23,10 @@ from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import ConfigError, NonFiniteError
 from lapwing.laplacian.encoders import MLP, Encoder, EncoderSpec, embed, init_encoder
-from lapwing.laplacian.loop import Checkpoints, Metrics, OnChunk, Progress, restored, run_chunks
+from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.online import PhiState
 from lapwing.laplacian.sampling import sample_recent_pairs
+from lapwing.progress import OnChunk
 from lapwing.settings.agents import ResolvedControl
 from lapwing.shaping.online import OnlinePhi
 from lapwing.timing import stopwatch

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 
 
 def stderr_console() -> Console:

@@ -21,7 +21,7 @@ from gymnasium import spaces
 
 from lapwing.data.archives import MOST_BYTES
 from lapwing.data.hdf5 import Column, check_together, child, opened
-from lapwing.data.spaces import View, view_of
+from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.storage import file_sha256
 

@@ -91,7 +91,7 @@ class GridWorld:
         """The fewest moves from each state to `goal_state`; to several goals, one row for each."""
         return dijkstra(self.transition_matrix().T, unweighted=True, indices=goal_state)
 
-    def observations(self, kind: Observation) -> np.ndarray:
+    def observations(self, kind: str) -> np.ndarray:
         """What the agent sees in each state, one row a state.
 
         `index`: the state's number (the one-hot vector is never written out); `position`: (row, column)

@@ -11,7 +11,7 @@ from lapwing.figures.shaping import AUDITED, phi_recipe
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import interval, markdown_table, select
 from lapwing.plots import draw_goal_maps
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 from lapwing.runs.learn import run as learn_into
 from lapwing.settings.learn import PRESETS, LearnSettings, RewardForm
 from lapwing.shaping.audit import Audit, audit

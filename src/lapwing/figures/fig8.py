@@ -13,7 +13,7 @@ from lapwing.figures.reaching_speed import in_words as steps_to_success
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import Interval, interval, markdown_table, select
 from lapwing.plots import Curve, OnlinePanel, draw_online
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 
 NOTE = "the reward is mix; λ is annealed to 0.95 where φ is learned online"
 ARENA, MAZE = reaching.PANELS[0], "TwoRoom"

@@ -8,7 +8,7 @@ from lapwing.figures.grid import Measure, Measured, Run, recipe
 from lapwing.figures.study import Preset
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 from lapwing.runs.learn import run as learn_into
 from lapwing.settings.learn import LearnSettings
 from lapwing.timing import stopwatch

@@ -7,7 +7,7 @@ from typing import Any
 from lapwing.envs.arena import open_arena
 from lapwing.figures.grid import Measure, Measured, Run, recipe
 from lapwing.figures.study import Preset
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 from lapwing.runs.train_ddpg import ControlOutcome, control_recipe, train_control
 from lapwing.settings.agents import CONTROL_PRESETS, RANDOM_STEPS, ControlSettings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lapwing.figures.grid import Measure, Measured, Run, recipe
 from lapwing.figures.study import Preset
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 from lapwing.runs.train_dqn import AgentOutcome, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings

@@ -8,7 +8,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from lapwing.figures.grid import Measured, Row, Run
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 
 Preset = Literal["quick", "paper"]
 

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from lapwing.data.spaces import View, view_of
+from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation, check_filter, checked_batch

@@ -5,7 +5,6 @@ from pairs of them. λ falls over the updates, for a policy that has learned mov
 """
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,20 +17,18 @@ from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, NonFiniteError
 from lapwing.laplacian.choose import LEARNING_RATES
 from lapwing.laplacian.encoders import EncoderSpec, data_bandwidth, default_encoder, fit_encoder
+from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import PhiLearner, PhiState
-from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
-from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, with_fixed_signs
+from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.sampling import annealed_lam, draw_pairs, surviving_share
-from lapwing.laplacian.step_size import step_size
 from lapwing.laplacian.target import Target
-from lapwing.runs.learn import REFERENCE_STATES
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import EncoderName, ResolvedSettings
 
 ONLINE = "online"
 """What the target of such a representation is called."""
 MOST_PAIRS = 20_000
-"""So many pairs tell the eigenfunctions apart after each update."""
+"""Eigenfunctions are fitted on at most this many pairs after each update."""
 SOME_STATES = 2_000
 """On so many states drift is measured."""
 PAIR_BYTES = 1 << 27
@@ -155,7 +152,8 @@ class OnlineLearner:
         experience = self._experience(kept)
         lam = self._lam()
         model, losses = self._learn(self._model or self._untrained(experience), experience, lam)
-        now = _represent(model, experience)
+        target = Target(ONLINE, experience)
+        now = represent(target, model.settings, model.state.encoder, model.spec, most_pairs=MOST_PAIRS)
         moved = np.pi / 2 if self._snapshot is None else drift(self._snapshot, now, _some(experience))
         self._model, self._snapshot, self._episodes = model, now, kept
         self._updates += 1
@@ -264,27 +262,6 @@ def _some(experience: Experience) -> np.ndarray:
     """States that drift is measured on."""
     rng = np.random.default_rng(1)
     return experience.observe(np.sort(rng.integers(len(experience.observations), size=SOME_STATES)))
-
-
-def _represent(model: _Model, experience: Experience) -> Representation:
-    """φ with its eigenfunctions, told apart over the episodes that are kept."""
-    embed = partial(embed_batch, model.state.encoder)
-    ritz = rayleigh_ritz(*moments_of_experience(experience, embed, most=MOST_PAIRS), model.settings.dim)
-    places = np.random.default_rng(0).integers(len(experience.observations), size=REFERENCE_STATES)
-    phi = embed(experience.observe(places))
-    ritz = with_fixed_signs(ritz, phi)
-    coefficients = ritz.coefficients.astype(np.float32)
-    representation = Representation(
-        encoder=model.state.encoder,
-        spec=model.spec,
-        eigenvalues=ritz.eigenvalues,
-        coefficients=coefficients,
-        reference=(phi @ coefficients[1:] + coefficients[0]).astype(np.float32),
-        soft_distance=mean_distance(phi),
-        config={"target": ONLINE, "settings": model.settings.as_json(), "rank": ritz.rank},
-    )
-    representation.config["step"] = step_size(representation, Target(ONLINE, experience), 0)
-    return representation
 
 
 def drift(before: Representation, after: Representation, observations: np.ndarray) -> float:

@@ -14,8 +14,8 @@ from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.integrations.neighbours import neighbour_distance, neighbour_graph, random_walks
 from lapwing.laplacian.chain import DENSE_LIMIT
 from lapwing.laplacian.forward import Forward
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import Target, open_target
-from lapwing.runs.learn import learn_target
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import LearnSettings
 
@@ -125,7 +125,7 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             settings = LearnSettings(**asked)
             target = open_target(Experience(rows, lengths), settings)
             _check_distinct(target.n_states, asked["dim"])
-        self.representation_, _ = learn_target(target, settings)
+        self.representation_ = learn_target(target, settings)
         self.eigenvalues_ = self.representation_.eigenvalues[1:]
         self.n_iter_ = self.representation_.config["settings"]["stop"]
         self._forward = Forward(self.representation_, self.filter, np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from lapwing.data.spaces import view_of
+from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
 from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
 from lapwing.laplacian.forward import Forward, What

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 
 from lapwing.errors import NonFiniteError
+from lapwing.progress import OnChunk
 from lapwing.timing import stopwatch
 
 Metrics = dict[str, float]
-OnChunk = Callable[[int, int, Metrics], None]
 
 
 @runtime_checkable

@@ -310,7 +310,7 @@ def mean_distance(embedded: np.ndarray) -> float:
 def vector_norm(vectors: Any) -> Any:
     """The length of each vector, in NumPy or JAX."""
     if not isinstance(vectors, jax.Array):
-        return np.sqrt(np.sum(np.asarray(vectors) ** 2, axis=-1))
+        return np.sqrt(np.vecdot(vectors, vectors))
     # Where a vector is zero, a plain square root would have the gradient NaN.
     squares = jnp.sum(vectors**2, axis=-1)
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)

@@ -71,7 +71,7 @@ def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
     return Ritz(np.maximum(eigenvalues[:dim], 0.0), coefficients[:, :dim], rank)
 
 
-def as_learned(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
+def unrotated(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
     """No rotation: each column of φ scaled to E[f²] = 1, with its Rayleigh quotient for an eigenvalue."""
     size = np.sqrt(np.maximum(np.diag(second)[1:], np.finfo(np.float64).tiny))
     coefficients = np.vstack([np.zeros(len(size)), np.diag(1 / size)])[:, :dim]

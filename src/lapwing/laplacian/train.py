@@ -18,9 +18,10 @@ import optax
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss
-from lapwing.laplacian.loop import Checkpoints, Metrics, OnChunk, Progress, restored, run_chunks
+from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.target import Target
+from lapwing.progress import OnChunk
 from lapwing.settings.learn import ResolvedSettings
 from lapwing.timing import stopwatch
 

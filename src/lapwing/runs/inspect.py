@@ -16,12 +16,12 @@ import numpy as np
 from lapwing.data.archives import names_in, read_archive
 from lapwing.data.files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
 from lapwing.data.memory_map import BYTES_AT_ONCE, pieces
-from lapwing.data.minari import open_minari
-from lapwing.data.source import DataFile, MinariSet, read_source
+from lapwing.data.minari import MinariData
+from lapwing.data.source import DataFile, Source, read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.sampling import surviving_share
-from lapwing.laplacian.target import open_target
+from lapwing.laplacian.target import target_of
 from lapwing.settings.learn import LearnSettings
 
 MOST_COMPARED = 100_000
@@ -58,7 +58,7 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
         observation_key: which part of Dict observations to look at.
     """
     found = read_source(source)
-    if isinstance(found, MinariSet):
+    if isinstance(found, MinariData):
         arrays, observations, lengths, seen = _in_minari(found, observation_key)
     elif isinstance(found, DataFile) and is_data_folder(found.path):
         arrays, observations, lengths, seen = _in_folder(found.path)
@@ -67,7 +67,7 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
     else:
         raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
     facts = {} if observations is None else _facts(observations, lengths)
-    problem, plan, remarks = _plan(source, observation_key)
+    problem, plan, remarks = _plan(found, observation_key)
     return Inspection(str(source), arrays, facts, problem, plan, (*seen, *remarks))
 
 
@@ -102,8 +102,7 @@ def _in_folder(path: Path) -> Found:
     return arrays, experience.observations, experience.lengths, ()
 
 
-def _in_minari(source: MinariSet, key: str | None) -> Found:
-    data = open_minari(source.name)
+def _in_minari(data: MinariData, key: str | None) -> Found:
     arrays = {"observation space": str(data.observation_space)}
     view, picked, lengths = data.read(key)
     return arrays, view.seen(picked), lengths, ()
@@ -162,14 +161,14 @@ def _distinct(observations: np.ndarray) -> float:
     return len(np.unique(rows, axis=0)) / len(rows)
 
 
-def _plan(source: str | Path, key: str | None) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
+def _plan(source: Source, key: str | None) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
     """What `lapwing learn` would choose; or why it would refuse."""
     # With `stop` given, no trial is run to find it.
     settings = LearnSettings(observation_key=key, stop=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LapwingWarning)
         try:
-            target = open_target(source, settings)
+            target = target_of(source, settings)
             resolved = resolve(settings, target)
         except LapwingError as error:
             return str(error), {}, ()

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from lapwing.data.source import GymEnv, Source, describe
 from lapwing.envs.arena import Arena, open_arena
 from lapwing.errors import CheckpointError, ConfigError, DatasetError
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import Maze, is_arena
+from lapwing.progress import OnProgress
 from lapwing.runs.folder import RunFolder
-from lapwing.runs.learn import OnProgress, learn_target, load, run
+from lapwing.runs.learn import load, run
 from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 
@@ -155,7 +157,7 @@ def learn_phi(
 ) -> Representation:
     """φ learned for an agent; in its run folder, as a run of its own that can be resumed."""
     if folder is None:
-        return learn_target(open_target(source, recipe), recipe, on_progress=on_progress)[0]
+        return learn_target(open_target(source, recipe), recipe, on_progress=on_progress)
     inner = RunFolder(folder.path / "representation")
     with _named_remedy(inner):
         _check_whole(inner)

@@ -24,12 +24,12 @@ from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.evaluate import path_correlations
+from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import LAM_FINAL, PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
-from lapwing.laplacian.train import Trained
+from lapwing.progress import OnProgress, within
 from lapwing.runs.folder import RunFolder
-from lapwing.runs.learn import OnProgress, represent
 from lapwing.runs.train import (
     Phi,
     check_online_filter,
@@ -239,7 +239,7 @@ def _train(
 ) -> ControlOutcome:
     arena, goal = simulator.arena, goal_of(simulator.arena, settings)
     form, representation, gate = form_of(settings.reward), None, {}
-    on_chunk = on_progress and (lambda *chunk: on_progress("training", *chunk))
+    on_chunk = within("training", on_progress)
     learn_agent = partial(train_in_arena, simulator, settings, checkpoints=folder, on_chunk=on_chunk)
     if settings.online:
         assert isinstance(phi, LearnSettings)
@@ -289,9 +289,11 @@ def _reward_of(reward: GoalReward) -> Reward:
 def _gate(representation: Representation, simulator: Simulator, settings: ControlSettings) -> dict[str, Any]:
     """How well φ's distance agrees with the way to the goal, beside l2's."""
     states = simulator.some_states(GATE_STATES, settings.seed)
-    if settings.reward != "fullmix":
+    whole, arena = settings.reward == "fullmix", simulator.arena
+    if not whole:
         states = position_of(states)
-    found = path_correlations(representation, simulator.arena, states)
+    goal, ways = goal_observation(arena, whole=whole), arena.path_lengths(states[:, :2])
+    found = path_correlations(representation, states, goal, ways)
     assert settings.filter is not None
     return {"gate": found[settings.filter], "gate_l2": found["l2"]}
 
@@ -329,4 +331,4 @@ def _represented(
     target = Target(arena.name, Experience(flat, training.lengths[whole]), arena=arena)
     settings = resolve(dataclasses.replace(recipe, lam_final=LAM_FINAL), target)
     spec = EncoderSpec("mlp", seen.shape[2:], settings.dim, hidden=settings.hidden)
-    return represent(target, settings, Trained(training.phi, spec, training.seconds, 0.0, 0.0))
+    return represent(target, settings, training.phi, spec)

@@ -17,18 +17,20 @@ from lapwing.agents.dqn import Training
 from lapwing.agents.dqn_gym import Starts, checked_starts, train_on_env
 from lapwing.agents.dqn_maze import train_on_maze
 from lapwing.agents.evaluation import first_step
-from lapwing.data.source import GymEnv, Source, make_env, read_source, recall
+from lapwing.data.source import GymEnv, Source, kind_of, read_source, recall
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, nearest
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import fit_encoder
+from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
-from lapwing.laplacian.target import kind_of, open_target
-from lapwing.laplacian.train import Trained, encoder_spec
+from lapwing.laplacian.target import open_target
+from lapwing.laplacian.train import encoder_spec
 from lapwing.mazes import BUILT_IN, Maze
+from lapwing.progress import OnProgress, within
 from lapwing.runs.folder import RunFolder
-from lapwing.runs.learn import OnProgress, represent
 from lapwing.runs.train import (
     Phi,
     check_online_filter,
@@ -181,7 +183,7 @@ def _train(
     on_progress: OnProgress | None,
     folder: RunFolder | None,
 ) -> AgentOutcome:
-    on_chunk = on_progress and (lambda *chunk: on_progress("training", *chunk))
+    on_chunk = within("training", on_progress)
     starts = Starts(0, 0)
     if task is None:
         assert isinstance(source, GymEnv)
@@ -265,14 +267,7 @@ def online_rewards(task: GridTask, settings: AgentSettings, recipe: LearnSetting
         key=jax.random.fold_in(jax.random.key(resolved.seed), 5),  # 0 to 3 are the agent's
     )
     assert settings.reward is not None
-    return OnlineRewards(
-        PhiLearner.of(recipe),
-        encoder,
-        settings.reward,
-        task.goal_state,
-        task.distances(),
-        settings.scale or 1.0,
-    )
+    return OnlineRewards(PhiLearner.of(recipe), encoder, settings.reward, task, settings.scale or 1.0)
 
 
 def represented(
@@ -282,5 +277,4 @@ def represented(
     target = open_target(task.world.maze, recipe)
     settings = resolve(dataclasses.replace(recipe, lam_final=online.learner.lam_final), target)
     assert training.phi is not None
-    trained = Trained(training.phi, encoder_spec(target, settings), training.seconds, 0.0, 0.0)
-    return represent(target, settings, trained)
+    return represent(target, settings, training.phi, encoder_spec(target, settings))

@@ -9,9 +9,9 @@ from jaxtyping import Array, Float, Int
 
 from lapwing.laplacian.encoders import Encoder, embed
 from lapwing.laplacian.online import PhiLearner
-from lapwing.laplacian.representation import vector_norm
 from lapwing.settings.learn import RewardForm
-from lapwing.shaping.rewards import FORMS, Goal, Step, ToGoal
+from lapwing.shaping.rewards import FORMS, Goal, Step, ToGoal, action_rewards, to_goal
+from lapwing.shaping.tasks import GridTask
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,10 @@ class OnlinePhi:
 
     def rewards(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> Float[Array, " batch"]:
         """The reward of arriving there, with φ as it is now."""
-        z = self.goal.h(observations)
-        raw = vector_norm(z - self.goal.z)
-        goal, at = (self.goal.z, z) if self.goal.state is None else (self.goal.state, observations)
-        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([at, jnp.asarray(goal)[None]]))
-        to = ToGoal(raw, raw <= self.goal.radius, vector_norm(phi[:-1] - phi[-1]))
+        goal = self.goal.z if self.goal.state is None else self.goal.state
+        states = jnp.concatenate([self.sees(observations), jnp.asarray(goal)[None]])
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, states)
+        to = to_goal(self.goal.h(observations), self.goal.z, self.goal.radius, phi[:-1], phi[-1])
         return FORMS[self.form](Step(to, to))
 
     def sees(self, observations: Any) -> Any:
@@ -46,10 +45,9 @@ class OnlineRewards:
     encoder: Encoder
     """φ before its first step."""
     form: RewardForm
-    goal_state: int
-    to_goal: ToGoal
-    """How far each state is from the goal, with nothing in the embedding yet."""
+    task: GridTask
     scale: float = 1.0
+    """Multiplies the distance in the embedding."""
 
     def table(
         self, encoder: Encoder, observations: Array, next_state: Int[Array, "states actions"], gamma: float
@@ -63,7 +61,5 @@ class OnlineRewards:
             gamma: the agent's discount.
         """
         phi = jax.vmap(embed, in_axes=(None, 0))(encoder, observations)
-        to = self.to_goal._replace(latent=self.scale * vector_norm(phi - phi[self.goal_state]))
-        here = ToGoal(*(jnp.asarray(values)[:, None] for values in to))
-        there = ToGoal(*(jnp.asarray(values)[next_state] for values in to))
-        return FORMS[self.form](Step(here, there, False, gamma))
+        to = ToGoal(*map(jnp.asarray, self.task.distances(phi, self.scale)))
+        return action_rewards(self.form, to, next_state, gamma)
