@@ -331,7 +331,7 @@ def test_a_reopened_run_is_the_same(name, request):
 
 def test_an_unfinished_run_is_not_reopened(finished):
     (finished / "result.json").unlink()
-    with pytest.raises(ConfigError, match="holds an unfinished run; go on with lapwing train"):
+    with pytest.raises(ConfigError, match="unfinished run"):
         reopen_agent(finished)
 
 

@@ -304,9 +304,9 @@ class TestGoingOn:
         with pytest.raises(Interrupted):
             train(out, SHAPED, on_progress=stop_at(phase, step))
         assert not RunFolder(out).finished
-        with pytest.raises(ConfigError, match="holds an unfinished run; go on with lapwing train"):
+        with pytest.raises(ConfigError, match="unfinished run"):
             reopen_control(out)
-        with pytest.raises(ConfigError, match="holds an unfinished run; go on with lapwing train"):
+        with pytest.raises(ConfigError, match="unfinished run"):
             lapwing.load(out)
         phases = []
         train(out, SHAPED, resume=True, on_progress=lambda phase, done, *_: phases.append((phase, done)))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from lapwing.data.source import GymEnv, Source, describe
+from lapwing.data.source import GymEnv, Source, describe, read_source
 from lapwing.envs.arena import Arena, open_arena
 from lapwing.errors import CheckpointError, ConfigError, DatasetError
 from lapwing.laplacian.learn import learn_target
@@ -78,8 +78,8 @@ def train(
         return train_control(arena, chosen, path, **how).agent
     from lapwing.runs.train_dqn import recipe_of, train_agent
 
-    recipe = recipe_of(preset or "default")
-    return train_agent(target, AgentSettings.from_keywords(settings), path, recipe=recipe, **how).agent
+    source, recipe = read_source(target), recipe_of(preset or "default")
+    return train_agent(source, AgentSettings.from_keywords(settings), path, recipe=recipe, **how).agent
 
 
 def given_or_learned(
