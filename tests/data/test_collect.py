@@ -352,6 +352,14 @@ class TestCollect:
         with pytest.raises(ConfigError, match=r"seed must be a whole number at least 0 .*, not -1"):
             collect(Counter(4, False), 10, seed=-1)
 
+    @pytest.mark.parametrize("vector", [False, True])
+    def test_more_than_any_machine_holds(self, vector):
+        """It is refused before a step is taken."""
+        space = spaces.Box(shape=(1_000, 1_000, 3), **BOX)
+        env = two_of(space, pytest.fail, "NextStep") if vector else Seen(space, pytest.fail)
+        with pytest.raises(ConfigError, match="transitions"):
+            collect(env, 2**30)
+
     @pytest.mark.parametrize(("dtype", "wrong"), [(np.uint8, 0.5), (np.uint8, 300), (np.int32, 1.5)])
     @pytest.mark.parametrize("last", [False, True])
     def test_numbers_that_the_space_does_not_promise(self, dtype, wrong, last):

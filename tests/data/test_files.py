@@ -584,6 +584,19 @@ class TestFoldersByHand:
 
 
 class TestDamagedFolders:
+    @pytest.mark.parametrize("name", ["observations", "lengths", "table"])
+    @pytest.mark.parametrize(
+        ("shape", "descr"), [((10**12,), "<i8"), ((10**12,), "<U0"), ((2**33, 2**33), "<f4")]
+    )
+    def test_a_header_that_promises_too_much(self, name, shape, descr, tmp_path):
+        save_episodes(tmp_path, [np.array([0, 1, 2])])
+        with (tmp_path / f"{name}.npy").open("wb") as file:
+            header = {"descr": descr, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.write(bytes(1_000))
+        with pytest.raises(DatasetError, match=rf"{name}\.npy"):
+            load_experience(tmp_path)
+
     @pytest.mark.parametrize("flip", [0x01, 0x02, 0x80, 0xFF])
     @pytest.mark.parametrize("name", ["observations.npy", "lengths.npy", "manifest.json"])
     @pytest.mark.parametrize("kind", ["vectors", "ids"])

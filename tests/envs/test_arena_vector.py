@@ -70,6 +70,8 @@ def test_a_goal_of_ones_own_and_no_body_at_all():
     assert observation["desired_goal"].tolist() == [[-2.0, 2.0], [-2.0, 2.0]]
     with pytest.raises(ConfigError, match=r"num_envs.* 0"):
         make(count=0)
+    with pytest.raises(ConfigError, match="num_envs"):
+        make(count=10**13)
 
 
 def synchronous(count=3, mode=AutoresetMode.NEXT_STEP, **options):

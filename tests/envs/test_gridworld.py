@@ -124,6 +124,12 @@ class TestTables:
         assert -np.minimum(np.maximum(steps - 1, 0), 50).mean() == pytest.approx(optimal, abs=5e-4)
 
 
+def test_images_of_more_bytes_than_any_machine_has():
+    plain = parse_maze("\n".join(["." * 1_000] * 1_000), name="plain")
+    with pytest.raises(ConfigError, match="image"):
+        GridWorld(plain).observations("image")
+
+
 class TestObservations:
     @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
     def test_position_of_every_cell(self, name):

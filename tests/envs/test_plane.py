@@ -162,6 +162,13 @@ class TestRefused:
         with pytest.raises(ConfigError, match=f"{transitions} and {length}"):
             random_walks(Plane(CROOKED), transitions, length, 0)
 
+    @pytest.mark.parametrize(
+        ("transitions", "length", "field"), [(10**13, 50, "transitions"), (10, 10**13, "episode_length")]
+    )
+    def test_walks_larger_than_any_machines_memory(self, transitions, length, field):
+        with pytest.raises(ConfigError, match=field):
+            random_walks(Plane(CROOKED), transitions, length, 0)
+
 
 class TestPositions:
     def test_the_longer_side_spans_everything_and_rows_come_first(self):

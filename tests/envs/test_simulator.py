@@ -327,6 +327,10 @@ class TestEpisodes:
         assert seen.dtype == np.float32
         assert np.isfinite(seen).all()
 
+    def test_more_than_any_machine_holds(self):
+        with pytest.raises(ConfigError, match="transitions"):
+            random_episodes(simulator_of("PointUMaze"), 10**13, seed=0)
+
     def test_the_seed_decides(self):
         simulator = simulator_of("PointUMaze")
         first = random_episodes(simulator, 40, seed=5)

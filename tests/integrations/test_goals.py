@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
-from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
+from lapwing.integrations.goals import RewardShaper, as_representation, check_fits, seen_key
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.forward import Forward
 from lapwing.shaping.rewards import Goal, chosen_filter
@@ -28,12 +30,13 @@ SPACES = {"vector": VECTOR, "index": INDEX, "gray": GRAY, "first": FIRST}
 REPRESENTATIONS = {kind: random_representation(spec) for kind, spec in SPECS.items()}
 
 
-def meter(space, representation=None, goal: Any = None, **kwargs) -> GoalMeter:
+def shaper(space, representation=None, goal: Any = None, **kwargs) -> RewardShaper:
     """One with plain settings."""
     plain = {"form": "l2" if representation is None else "laplacian", "filter": None, "gamma": None}
     radius = None if isinstance(goal, Goal) else 1e-6
-    plain |= {"radius": radius, "scale": 1.0, "keep_reward": False, "observation_key": None}
-    return GoalMeter(space, representation, goal, **(plain | kwargs))
+    plain |= {"radius": radius, "scale": 1.0, "reward_scale": 1.0, "keep_reward": False}
+    plain |= {"observation_key": None}
+    return RewardShaper(space, representation, goal, **(plain | kwargs))
 
 
 def drawn(kind: str, count: int) -> list:
@@ -63,20 +66,36 @@ def test_distances_by_hand(kind):
         raw = np.linalg.norm(flat - wanted, axis=1)
         latent = 3 * np.linalg.norm(phi - phi_wanted, axis=1)
         goal = np.array(goals) if each else goals[0]
-        for given in (goal, goal.tolist()):
-            to = meter(SPACES[kind], rep, given, num_envs=4, scale=3.0).distances(np.array(some))
+        for wanted_ in (goal, goal.tolist()):
+            to = shaper(SPACES[kind], rep, wanted_, num_envs=4, scale=3.0).distances(np.array(some))
             np.testing.assert_allclose(to.raw, raw)
             np.testing.assert_allclose(to.latent, latent, rtol=1e-5, atol=1e-4)
-    to = meter(SPACES[kind], rep, goals[0], scale=3.0).distances(some[1])
+    to = shaper(SPACES[kind], rep, goals[0], scale=3.0).distances(some[1])
     np.testing.assert_allclose(to.raw, np.linalg.norm(flat[1] - ends[0]))
     np.testing.assert_allclose(to.latent, 3 * np.linalg.norm(phi[1] - phi_ends[0]), rtol=1e-5)
-    assert meter(SPACES[kind], rep, goals[0]).distances(goals[0]).reached
+    assert shaper(SPACES[kind], rep, goals[0]).distances(goals[0]).reached
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@settings(max_examples=25)
+@given(size=st.integers(1, 40), data=st.data())
+def test_an_observation_is_as_far_alone_as_in_a_batch(kind, size, data):
+    """To the last bit, with one goal or one each; and the goal itself is at 0."""
+    batch, goals, row = drawn(kind, size), drawn(kind, 2 * size)[size:], data.draw(st.integers(0, size - 1))
+    batch[row] = goals[row]
+    for given_ in (np.array(goals), goals[row]):
+        to = shaper(SPACES[kind], REPRESENTATIONS[kind], given_, num_envs=size).distances(np.array(batch))
+        assert (to.raw[row], to.reached[row], to.latent[row]) == (0, True, 0)
+        for index, one in enumerate(batch):
+            goal = goals[index] if np.ndim(given_) > np.ndim(one) else goals[row]
+            alone = shaper(SPACES[kind], REPRESENTATIONS[kind], goal).distances(one)
+            assert alone == (to.raw[index], to.reached[index], to.latent[index])
 
 
 @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
 def test_the_filter_is_the_one_asked_for(filter):
     rep, (here, goal) = REPRESENTATIONS["vector"], drawn("vector", 2)
-    found = meter(VECTOR, rep, goal, filter=filter).distances(here).latent
+    found = shaper(VECTOR, rep, goal, filter=filter).distances(here).latent
     assert found == pytest.approx(rep.distance(here, goal, filter), rel=1e-4)
 
 
@@ -86,7 +105,7 @@ def test_without_a_scale_the_mean_distance_is_1(filter, four_room):
     cells = np.array([(r, c) for r, c in exact.cells("FourRoom")])
     positions = (2 * cells / 14 - 1).astype(np.float32)
     distances = [
-        meter(VECTOR, four_room, goal, filter=filter, scale=None, num_envs=len(cells)).distances(positions)
+        shaper(VECTOR, four_room, goal, filter=filter, scale=None, num_envs=len(cells)).distances(positions)
         for goal in positions[::7]
     ]
     assert np.mean([to.latent for to in distances]) == pytest.approx(1, rel=0.15)
@@ -104,16 +123,16 @@ def test_the_filter_that_is_chosen():
     assert [chosen_filter(None, one) for one in (rep, plain, single)] == ["commute", "soft", "soft"]
     assert chosen_filter("heat", plain) == "heat"
     here, goal = drawn("vector", 2)
-    found = meter(VECTOR, plain, goal).distances(here).latent
+    found = shaper(VECTOR, plain, goal).distances(here).latent
     assert found == pytest.approx(rep.distance(here, goal, "soft"), rel=1e-4)
 
 
 def test_a_file_and_a_folder_are_opened(four_room_run, four_room):
     at, goal = np.zeros(2, np.float32), np.ones(2, np.float32)
-    expected = meter(VECTOR, four_room, goal).distances(at).latent
+    expected = shaper(VECTOR, four_room, goal).distances(at).latent
     for path in (four_room_run, str(four_room_run)):
-        assert meter(VECTOR, path, goal).distances(at).latent == expected
-    assert opened(four_room) is four_room
+        assert shaper(VECTOR, path, goal).distances(at).latent == expected
+    assert as_representation(four_room) is four_room
 
 
 def test_which_part_phi_sees():
@@ -128,7 +147,7 @@ def test_which_part_phi_sees():
 
 def test_some_environments_alone_get_another_goal():
     rep, (here, first, second, third) = REPRESENTATIONS["vector"], drawn("vector", 4)
-    two = meter(VECTOR, rep, first, num_envs=3)
+    two = shaper(VECTOR, rep, first, num_envs=3)
     two.set_goal(second, np.array([False, True, False]))
     two.set_goal(np.array([first, first, third]), np.array([False, False, True]))
     expected = [rep.distance(here, goal, "commute") for goal in (first, second, third)]
@@ -136,7 +155,7 @@ def test_some_environments_alone_get_another_goal():
 
 
 def test_a_goal_of_its_own_radius_leaves_it_when_it_goes():
-    one = meter(VECTOR, goal=np.zeros(2), radius=0.5)
+    one = shaper(VECTOR, goal=np.zeros(2), radius=0.5)
     here = np.array([1.0, 0.0], np.float32)
     assert not one.distances(here).reached
     one.set_goal(Goal(np.zeros(2), radius=2.0))
@@ -182,13 +201,13 @@ def refused(call, *args, **kwargs) -> str:
     ],
 )
 def test_goals_that_are_no_observations(space, goal, said):
-    assert said in refused(meter, space, goal=goal)
-    fitting = meter(space, goal=space.sample())
+    assert said in refused(shaper, space, goal=goal)
+    fitting = shaper(space, goal=space.sample())
     assert said in refused(fitting.set_goal, goal)
 
 
 def test_goals_for_another_number_of_environments():
-    said = refused(meter, VECTOR, goal=np.zeros((3, 2)), num_envs=4)
+    said = refused(shaper, VECTOR, goal=np.zeros((3, 2)), num_envs=4)
     assert said == (
         "the goal is float64 of shape (3, 2), and observations have shape (2,); give an observation or 4 of "
         "them, or a lapwing.Goal with z, h and radius"
@@ -202,25 +221,25 @@ def first_number(states):
 def test_goals_of_another_kind_for_some_environments():
     some = np.array([True, False])
     for goal in (Goal(np.zeros(1), h=first_number), Goal(np.zeros(2), radius=0.1)):
-        mixed = meter(VECTOR, goal=np.zeros(2), num_envs=2)
+        mixed = shaper(VECTOR, goal=np.zeros(2), num_envs=2)
         assert "a goal for some of the environments must be like those of the others" in refused(
             mixed.set_goal, goal, some
         )
         assert mixed.distances(np.ones((2, 2))).raw == pytest.approx(np.sqrt(2)), "the old goal stays"
         mixed.set_goal(goal, ~some | some)
-    alike = meter(VECTOR, goal=Goal(np.zeros(1), h=first_number), num_envs=2)
+    alike = shaper(VECTOR, goal=Goal(np.zeros(1), h=first_number), num_envs=2)
     alike.set_goal(Goal(np.ones(1), h=first_number), some)
     np.testing.assert_allclose(alike.distances(np.full((2, 2), 3.0)).raw, [2, 3])
 
 
 def test_an_h_that_gives_other_vectors():
-    one = meter(VECTOR, goal=Goal(np.zeros(1)))
+    one = shaper(VECTOR, goal=Goal(np.zeros(1)))
     said = refused(one.distances, np.zeros(2, np.float32))
     assert said == (
         "h(s) has shape (2,), and the goal z needs (1,); give Goal an h that maps observations, one or a "
         "batch, to goal vectors"
     )
-    never_a_batch = meter(VECTOR, goal=Goal(np.zeros(2), h=lambda state: state[:2]), num_envs=3)
+    never_a_batch = shaper(VECTOR, goal=Goal(np.zeros(2), h=lambda state: state[:2]), num_envs=3)
     assert "h(s) has shape (2, 2), and the goal z needs (3, 2)" in refused(
         never_a_batch.distances, np.zeros((3, 2), np.float32)
     )
@@ -233,24 +252,24 @@ def test_a_representation_of_something_else():
         "this representation takes observations of shape (2,), and the environment gives (3,); learn φ from "
         "this environment, or wrap it before what changes observations"
     )
-    assert refused(meter, wide, rep, np.zeros(3)) == expected
+    assert refused(shaper, wide, rep, np.zeros(3)) == expected
     assert refused(check_fits, Forward(rep), view_of(wide)) == expected
     # φ of the goal space Z is welcome, whatever the observations are; of another Z it is not.
     goal = Goal(np.zeros(2), h=lambda states: states[..., :2])
     at = np.ones(3, np.float32)
-    to = meter(wide, rep, goal).distances(at)
+    to = shaper(wide, rep, goal).distances(at)
     assert to.latent == pytest.approx(rep.distance(at[:2], np.zeros(2), "commute"), rel=1e-4)
-    assert refused(meter, wide, rep, Goal(np.zeros(3))) == (
+    assert refused(shaper, wide, rep, Goal(np.zeros(3))) == (
         "this representation takes observations of shape (2,), and the goal z has (3,); give the Goal a "
         "state, or learn φ from what its h gives"
     )
-    assert refused(meter, wide, rep, dataclasses.replace(goal, state=np.zeros(3))) == expected
-    later = meter(wide, rep, goal)
+    assert refused(shaper, wide, rep, dataclasses.replace(goal, state=np.zeros(3))) == expected
+    later = shaper(wide, rep, goal)
     assert refused(later.set_goal, np.zeros(3)) == expected
 
 
 def test_a_representation_of_more_states():
-    said = refused(meter, spaces.Discrete(4), REPRESENTATIONS["index"], 0)
+    said = refused(shaper, spaces.Discrete(4), REPRESENTATIONS["index"], 0)
     assert said == (
         "this representation knows 5 states, and the environment has 4; learn φ from this environment"
     )
@@ -258,21 +277,21 @@ def test_a_representation_of_more_states():
 
 @pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
 def test_numbers_out_of_range(wrong):
-    assert "a lapwing.Goal has its own" in refused(meter, VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
-    assert refused(meter, VECTOR, goal=np.zeros(2), radius=wrong) == (
+    assert "a lapwing.Goal has its own" in refused(shaper, VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
+    assert refused(shaper, VECTOR, goal=np.zeros(2), radius=wrong) == (
         f"radius must be at least 0 and finite, not {wrong!r}"
     )
-    assert refused(meter, VECTOR, goal=np.zeros(2), scale=wrong) == (
+    assert refused(shaper, VECTOR, goal=np.zeros(2), scale=wrong) == (
         f"scale must be above 0 and finite, not {wrong!r}"
     )
     assert "gamma must be a number above 0 and at most 1" in refused(
-        meter, VECTOR, goal=np.zeros(2), gamma=wrong
+        shaper, VECTOR, goal=np.zeros(2), gamma=wrong
     )
 
 
 @pytest.mark.parametrize("form", ["l2", "laplacian"])
 def test_a_form_that_has_no_room_for_the_reward_of_the_environment(form):
-    said = refused(meter, VECTOR, REPRESENTATIONS["vector"], np.zeros(2), form=form, keep_reward=True)
+    said = refused(shaper, VECTOR, REPRESENTATIONS["vector"], np.zeros(2), form=form, keep_reward=True)
     assert said == (
         f"keep_reward puts the environment's own reward in the place of sparse, and {form!r} has no such "
         "part; use rawmix, mix or potential"
@@ -285,23 +304,21 @@ def test_no_goal_where_observations_have_none():
         "achieved_goal and desired_goal in their observations have goals of their own"
     )
     for space in (VECTOR, spaces.Dict({"achieved_goal": VECTOR}), spaces.Dict({"desired_goal": VECTOR})):
-        assert refused(meter, space) == expected
+        assert refused(shaper, space) == expected
 
 
 def test_where_the_desired_goal_is_followed():
     both = spaces.Dict({"achieved_goal": VECTOR, "desired_goal": VECTOR, "observation": VECTOR})
-    follower = meter(both)
+    follower = shaper(both)
     assert follower.follows_goal
     at = {"achieved_goal": np.zeros(2), "desired_goal": np.array([3.0, 4.0])}
-    assert refused(follower.distances, at) == "there is no goal yet; reset the environment first"
-    follower.follow(at)
     assert follower.distances(at).raw == 5
-    assert refused(meter, both, observation_key="observation") == (
+    assert refused(shaper, both, observation_key="observation") == (
         "observation_key='observation' goes with a goal; without one achieved_goal is held against "
         "desired_goal"
     )
     rep = random_representation(EncoderSpec("mlp", (3,), 4, None, (8,)))
-    assert "takes observations of shape (3,), and the environment gives (2,)" in refused(meter, both, rep)
+    assert "takes observations of shape (3,), and the environment gives (2,)" in refused(shaper, both, rep)
 
 
 def test_indices_that_do_not_begin_at_0_are_followed():
@@ -309,8 +326,7 @@ def test_indices_that_do_not_begin_at_0_are_followed():
     both = spaces.Dict(
         {"achieved_goal": spaces.Discrete(5, start=1), "desired_goal": spaces.Discrete(5, start=1)}
     )
-    follower = meter(both)
+    follower = shaper(both)
     for goal in (5, 4, 3, 3, 2):
         at = {"achieved_goal": 1, "desired_goal": goal}
-        follower.follow(at)
         assert follower.distances(at).raw == goal - 1

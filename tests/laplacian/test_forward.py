@@ -93,10 +93,26 @@ def test_no_digits_are_lost_where_observations_lie_far_from_zero(name):
     assert_same(Forward(far)(vectors), expected)
 
 
-def test_large_batches_are_the_rows_one_by_one():
-    rep = REPRESENTATIONS["mlp"]
-    batch = np.random.default_rng(0).standard_normal((1_000, 5)).astype(np.float32)
-    assert_same(Forward(rep)(batch), rep.phi(batch))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=40)
+@given(specification=specifications(), size=st.integers(1, 40), seed=st.integers(0, 2**16))
+def test_a_row_is_the_same_in_any_batch(dtype, specification, size, seed):
+    """To the last bit: alone, in a batch of any size, and in any row of it."""
+    spec, rng = EncoderSpec(*specification), np.random.default_rng(seed)
+    forward = Forward(random_representation(spec, seed), "commute", dtype)
+    seen = random_observations(spec, size, rng)
+    singles = np.stack([forward(one) for one in seen])
+    np.testing.assert_array_equal(forward(seen), singles)
+    np.testing.assert_array_equal(forward(seen[::-1])[::-1], singles)
+    np.testing.assert_array_equal(forward(seen[size // 2 :]), singles[size // 2 :])
+
+
+@pytest.mark.parametrize("size", [3, 255, 256, 257, 1_000])
+def test_a_row_of_a_wide_network_is_the_same_in_any_batch(size):
+    """Where BLAS would divide the product of matrices into blocks."""
+    forward = Forward(random_representation(EncoderSpec("fourier", (5,), 14, None, (128, 128), 64)))
+    batch = np.random.default_rng(0).standard_normal((size, 5)).astype(np.float32)
+    np.testing.assert_array_equal(forward(batch), np.stack([forward(one) for one in batch]))
 
 
 def test_lists_numbers_and_jax_arrays_are_taken():

@@ -1,6 +1,7 @@
 """Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
 
 import itertools
+import math
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +18,7 @@ from lapwing.data.experience import Experience
 from lapwing.data.observations import View, as_array, first_not_finite, not_finite, view_of, warn_of_form
 from lapwing.envs.gridworld import GridWorld, random_walks
 from lapwing.errors import ConfigError, DatasetError, LapwingError
-from lapwing.settings.checks import checked
+from lapwing.settings.checks import check_size, checked
 
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
@@ -48,6 +49,7 @@ def collect_walks(
         key: a typed random key.
     """
     transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
+    check_size("transitions", 8 * transitions)  # states and a copy
     episode_length = min(episode_length, transitions)
     episodes = -(-transitions // episode_length)
     walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
@@ -103,6 +105,7 @@ def collect(
         view, stepped = view_of(env.single_observation_space, observation_key), _step_vector
     else:
         view, stepped = view_of(env.observation_space, observation_key), _step_single
+    check_size("transitions", transitions * math.prod(view.raw_shape) * _stored_dtype(view).itemsize)
     with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
         rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     if on_progress:

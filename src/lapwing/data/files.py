@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lapwing._version import __version__
-from lapwing.data.archives import names_in, read_archive
+from lapwing.data.archives import names_in, read_archive, read_header
 from lapwing.data.experience import Experience, check_flags, checked_episode, lengths_of
 from lapwing.errors import CheckpointError, DatasetError, StorageError
 from lapwing.storage import (
@@ -271,6 +271,11 @@ def _mapped(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DatasetError(f"no data file {path}; the folder is incomplete")
     try:
-        return np.lib.format.open_memmap(path, mode="r")  # of plain arrays alone: it knows no pickles
+        with path.open("rb") as file:
+            if read_header(path, path.name, file).n_bytes > path.stat().st_size - file.tell():
+                raise ValueError("it says more than it holds")
+        return np.lib.format.open_memmap(path, mode="r")
+    except DatasetError:
+        raise
     except Exception as error:  # damaged bytes make numpy raise nearly anything
         raise DatasetError(f"{path} is damaged or not a plain .npy file ({error})") from error

@@ -95,13 +95,15 @@ def is_plane(name: str) -> bool:
     return name in plane_names() or name.startswith(f"{PLANE}:")
 
 
-def read_maze(source: str | Path) -> Maze:
-    """A built-in maze by its name, or the maze in a text file.
+def read_maze(source: str | Path | Maze) -> Maze:
+    """A built-in maze by its name, the maze in a text file, or a maze as it is.
 
     Example:
         >>> int(read_maze("FourRoom").floor.sum())
         152
     """
+    if isinstance(source, Maze):
+        return source
     if str(source) in _FILES:
         text = resources.files("lapwing.mazes").joinpath(_FILES[str(source)]).read_text("utf-8")
         return parse_maze(text, name=str(source))
@@ -172,7 +174,8 @@ def _connected_part(maze: Maze) -> np.ndarray:
     """The floor that one can walk to from the goal; without a goal, the largest connected part."""
     from scipy import ndimage
 
-    parts = ndimage.label(maze.floor)[0]
+    parts = np.empty(maze.floor.shape, int)
+    ndimage.label(maze.floor, output=parts)
     largest = 1 + np.argmax(np.bincount(parts.ravel())[1:])
     return parts == (largest if maze.goal is None else parts[maze.goal])
 

@@ -15,7 +15,14 @@ from typing import Any
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
-from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
+from lapwing.laplacian.representation import (
+    FORMAT,
+    Representation,
+    check_format,
+    filled,
+    load_representation,
+    named_arrays,
+)
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 SHARE_OF_CHECKPOINTS = 0.05
@@ -216,6 +223,21 @@ class RunFolder:
         inner = self.path / "representation"
         if (inner / "config.json").is_file():  # an agent's run keeps the run of its φ there
             storage.remove_tree(inner)
+
+
+def load(path: str | Path) -> Representation:
+    """The representation in a run folder, or in a file that `Representation.save` wrote."""
+    path = Path(path)
+    if not path.is_dir():
+        return load_representation(path)
+    folder = RunFolder(path)
+    is_agent = folder.config().get("kind") == "agent"
+    if is_agent and folder.finished and not folder.representation.is_file():
+        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
+    if not folder.representation.is_file():
+        command = "train" if is_agent else "learn"
+        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
+    return load_representation(folder.representation)
 
 
 def _is_config(content: Any) -> bool:

@@ -147,21 +147,6 @@ def reopen(out: Path) -> Outcome:
     return Outcome(representation, folder.result() | evaluate(representation, target), target)
 
 
-def load(path: str | Path) -> Representation:
-    """The representation in a run folder, or in a file that `Representation.save` wrote."""
-    path = Path(path)
-    if not path.is_dir():
-        return load_representation(path)
-    folder = RunFolder(path)
-    is_agent = folder.config().get("kind") == "agent"
-    if is_agent and folder.finished and not folder.representation.is_file():
-        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
-    if not folder.representation.is_file():
-        command = "train" if is_agent else "learn"
-        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
-    return load_representation(folder.representation)
-
-
 def _open_in(
     folder: RunFolder | None,
     source: Source,

@@ -16,8 +16,8 @@ from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import Maze, is_arena
 from lapwing.progress import OnProgress
-from lapwing.runs.folder import RunFolder
-from lapwing.runs.learn import load, run
+from lapwing.runs.folder import RunFolder, load
+from lapwing.runs.learn import run
 from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 
