@@ -14,7 +14,11 @@ HUGE = 10**12
 
 def counts(settings: Any) -> list[str]:
     """The fields that are whole numbers."""
-    return [name for name, hint in get_type_hints(settings).items() if int in (hint, *get_args(hint))]
+    return [
+        name
+        for name, hint in get_type_hints(settings).items()
+        if int in (hint, *get_args(hint)) and name != "hidden"
+    ]
 
 
 CASES = [(kind, name) for kind in (AgentSettings, ControlSettings, LearnSettings) for name in counts(kind)]

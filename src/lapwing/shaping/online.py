@@ -26,10 +26,10 @@ class OnlinePhi:
 
     def rewards(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> Float[Array, " batch"]:
         """The reward of arriving there, with φ as it is now."""
-        goal = self.goal.z if self.goal.state is None else self.goal.state
-        states = jnp.concatenate([self.sees(observations), jnp.asarray(goal)[None]])
-        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, states)
-        to = to_goal(self.goal.h(observations), self.goal.z, self.goal.radius, phi[:-1], phi[-1])
+        z = self.goal.h(observations)
+        goal, at = (self.goal.z, z) if self.goal.state is None else (self.goal.state, observations)
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([at, jnp.asarray(goal)[None]]))
+        to = to_goal(z, self.goal.z, self.goal.radius, phi[:-1], phi[-1])
         return FORMS[self.form](Step(to, to))
 
     def sees(self, observations: Any) -> Any:
