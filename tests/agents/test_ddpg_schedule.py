@@ -62,19 +62,6 @@ class TestEpisodes:
         assert found.sum() == (all_rounds + 1) * envs
         assert found.max() <= length
 
-    def test_real_ones(self):
-        """Sixteen bodies, as in the paper's preset: 300 steps, begun about 19 rounds apart."""
-        rounds = rounds_of(16, 625, 3_750)
-        assert rounds.elapsed(0, np.arange(16)).tolist() == [body * 300 // 16 for body in range(16)]
-        ends = np.argwhere(rounds.elapsed(np.arange(1, 901)[:, None], np.arange(16)) == 0)
-        assert len(ends) == 3 * 16
-        assert set(np.diff(ends[:, 0]).tolist()) <= {18, 19}, "one body after the other"
-        lengths = rounds.episode_lengths()
-        assert lengths.sum() == 4_375 * 16
-        assert np.mean(lengths == 300) > 0.8
-        assert lengths[:15].tolist() == [300] * 14 + [175], "the first body has whole episodes, and a cut one"
-        assert lengths[15] == 300 - 18
-
 
 def test_the_replay_has_room_for_every_step_of_every_body():
     replay = empty_replay(rounds_of(4, 10, 20), n_observations=6, n_actions=2)
@@ -87,6 +74,5 @@ def test_a_replay_for_which_there_is_no_memory(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(np, "zeros", none_left)
-    words = r"a replay of 536,870,912 steps takes 30\.0 GiB of memory, more than there is; lower --steps"
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=r"536,870,912 .* 30\.0 GiB .*--steps"):
         empty_replay(rounds_of(2**4, 2**24, 2**24), n_observations=6, n_actions=2)

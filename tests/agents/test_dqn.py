@@ -47,32 +47,17 @@ def arrays(tree) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
 
 
-# Targets and loss
-
-
 class TestTargets:
-    def test_by_hand(self):
-        targets = td_targets(
-            jnp.array([-1.0, 0.0, 2.0]),
-            jnp.array([-4.0, 10.0, 8.0]),
-            jnp.array([False, True, False]),
-            0.5,
-        )
-        np.testing.assert_allclose(targets, [-3.0, 0.0, 6.0])
-
     @given(st.integers(0, 2**32 - 1), st.floats(0.01, 0.99))
     def test_what_follows_counts_unless_the_episode_terminated(self, seed, gamma):
         rng = np.random.default_rng(seed)
         rewards, following = rng.normal(size=(2, 6)).astype(np.float32)
         terminated = rng.random(6) < 0.5
+        following[terminated & (rng.random(6) < 0.5)] = np.inf  # does not matter there
         found = td_targets(jnp.array(rewards), jnp.array(following), jnp.array(terminated), gamma)
         steps = zip(rewards, following, terminated, strict=True)
         expected = [r if end else r + gamma * v for r, v, end in steps]
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-    def test_infinite_values_where_the_episode_terminated_do_not_matter(self):
-        found = td_targets(jnp.array([1.0]), jnp.array([jnp.inf]), jnp.array([True]), 0.9)
-        assert found.tolist() == [1.0]
 
 
 class TestLoss:
@@ -169,15 +154,6 @@ class TestMovedTarget:
         ):
             np.testing.assert_array_equal(now, before)
 
-    def test_by_hand(self):
-        online = eqx.tree_at(lambda q: q.weight, table(), jnp.full((5, 3), 10.0))
-        target = eqx.tree_at(lambda q: q.weight, table(), jnp.full((5, 3), 2.0))
-        moved = moved_target(Learner(online, target, ()), 0.25)
-        np.testing.assert_allclose(moved.target.weight, np.full((5, 3), 4.0))
-
-
-# Actions
-
 
 class TestEpsilonGreedy:
     VALUES = jnp.array([0.1, -3.0, 2.5, 2.4])
@@ -188,17 +164,14 @@ class TestEpsilonGreedy:
         draw = jax.jit(jax.vmap(lambda key: epsilon_greedy(self.VALUES, epsilon, key=key)))
         return np.bincount(np.asarray(draw(keys)), minlength=4)
 
-    def test_without_exploration_the_best_is_taken(self):
-        assert self.counts(0.0).tolist() == [0, 0, self.DRAWS, 0]
-
-    @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
     def test_how_often_each_action_is_taken(self, epsilon):
         """Exploration may pick the best too; each count is binomial, and within five deviations."""
         counts = self.counts(epsilon)
         assert counts.sum() == self.DRAWS
         shares = np.full(4, epsilon / 4) + (1 - epsilon) * np.array([0, 0, 1, 0])
         deviation = np.sqrt(self.DRAWS * shares * (1 - shares))
-        assert np.all(np.abs(counts - self.DRAWS * shares) < 5 * deviation)
+        assert np.all(np.abs(counts - self.DRAWS * shares) <= 5 * deviation)
 
     def test_the_key_decides(self):
         assert self.counts(1.0, seed=1).tolist() == self.counts(1.0, seed=1).tolist()
@@ -209,9 +182,6 @@ class TestEpsilonGreedy:
         assert int(epsilon_greedy(jnp.array([1.0, 2.0, 2.0]), 0.0, key=jax.random.key(0))) == 1
 
 
-# The network
-
-
 class TestNetwork:
     @pytest.mark.parametrize(
         ("shape", "n_states", "name", "kind"),
@@ -219,14 +189,11 @@ class TestNetwork:
     )
     def test_is_chosen_by_the_shape_of_an_observation(self, shape, n_states, name, kind):
         spec = q_spec(shape, n_states, 5, (12, 9))
-        assert (spec.name, spec.shape, spec.dim) == (name, shape, 5)
+        assert (spec.name, spec.shape, spec.dim, spec.n_states) == (name, shape, 5, n_states)
         q = encoder_skeleton(spec)
         assert isinstance(q, kind)
         seen = jax.ShapeDtypeStruct((3, *shape), np.int32 if shape == () else np.float32)
         assert eqx.filter_eval_shape(q_values, q, seen).shape == (3, 5)
-
-    def test_a_table_has_a_row_for_each_index(self):
-        assert q_spec((), 7, 4, (12,)).n_states == 7
 
     def test_hidden_are_the_widths_of_the_mlp(self):
         spec = q_spec((2,), None, 4, (12, 9))
@@ -234,11 +201,12 @@ class TestNetwork:
         assert [layer.weight.shape for layer in q.layers] == [(12, 2), (9, 12), (4, 9)]
 
     def test_other_shapes_are_refused(self):
-        with pytest.raises(ConfigError, match=r"observations of shape \(3, 3\) cannot be embedded"):
+        with pytest.raises(ConfigError, match=r"\(3, 3\)"):
             q_spec((3, 3), None, 4, (8,))
 
 
 def test_values_that_run_away_are_named_with_a_remedy():
     error = not_finite(40)
     assert isinstance(error, NonFiniteError)
-    assert "not finite at step 40; lower --learning-rate" in str(error)
+    assert "step 40" in str(error)
+    assert "--learning-rate" in str(error)

@@ -12,7 +12,6 @@ import pytest
 from lapwing.agents.dqn import Training
 from lapwing.agents.dqn_maze import AgentState, train_on_maze
 from lapwing.errors import NonFiniteError
-from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import AgentSettings
 from tests.support import exact
@@ -129,9 +128,6 @@ def test_networks_learn_the_best_policy_too(observation, kind, shape, rate):
     assert training.returns[-1] == pytest.approx(task.optimal_return)
 
 
-# The replay
-
-
 class TestReplay:
     def test_every_step_is_legal_and_episodes_have_their_length(self, converged):
         settings, _, final = converged
@@ -178,9 +174,6 @@ class TestReplay:
         final = kept.at(120)
         best = np.asarray(final.learner.q.weight).argmax(axis=1)
         np.testing.assert_array_equal(final.actions[50:], best[final.states[50:]])
-
-
-# The target network
 
 
 class TestTargetNetwork:
@@ -251,9 +244,6 @@ def test_the_return_counts_the_sparse_reward_whatever_is_learned_from():
     assert training.returns[-1] < 0
 
 
-# The same bits
-
-
 class TestBits:
     def test_the_same_seed_gives_the_same(self):
         assert bits(trained()) == bits(whole()[0])
@@ -294,9 +284,7 @@ class TestBits:
         assert again.rows == []
         assert second.seconds == training.seconds
 
-    def test_a_run_folder_goes_on_to_the_same(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-        monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+    def test_a_run_folder_goes_on_to_the_same(self, tmp_path, often):
 
         def stop(step, steps, row):
             if step == 80:
@@ -316,13 +304,10 @@ class TestBits:
         assert [row["step"] for row in RunFolder(tmp_path).metrics()] == list(range(5, 121, 5))
 
 
-# Values that run away
-
-
 class TestNotFinite:
     def test_is_told_and_nothing_is_kept(self):
         kept = Kept()
-        with pytest.raises(NonFiniteError, match="Q is not finite at step 5; lower --learning-rate"):
+        with pytest.raises(NonFiniteError, match=r"step 5;.*--learning-rate"):
             trained(rewards=1e30 * sparse_rewards(), checkpoints=kept)
         assert kept.rows == []
         assert kept.states == []
@@ -330,5 +315,5 @@ class TestNotFinite:
     def test_is_told_where_only_the_values_are(self):
         """After one step the loss was still finite, and the values are no more."""
         settings = dataclasses.replace(TINY, observation="position", learning_rate=1e30, steps=1)
-        with pytest.raises(NonFiniteError, match="Q is not finite at step 1;"):
+        with pytest.raises(NonFiniteError, match="step 1;"):
             trained(settings)

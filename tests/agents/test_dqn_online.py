@@ -21,7 +21,6 @@ from lapwing.agents.dqn_maze import AgentState, Tables, train_on_maze
 from lapwing.errors import ConfigError
 from lapwing.laplacian.encoders import MLP, EncoderSpec, Linear, init_encoder
 from lapwing.laplacian.online import PhiLearner, PhiState
-from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.train_dqn import online_rewards, reopen_agent
 from lapwing.settings.agents import AgentSettings
@@ -320,9 +319,7 @@ class TestRun:
         saved = (online_run / "agent.safetensors").read_bytes()
         assert (tmp_path / "agent.safetensors").read_bytes() == saved
 
-    def test_an_unfinished_run_goes_on_to_the_same(self, maze, online_run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-        monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
+    def test_an_unfinished_run_goes_on_to_the_same(self, maze, online_run, tmp_path, often):
 
         def stop(phase, done, total, metrics):
             if phase == "training" and done >= 40:
@@ -345,45 +342,33 @@ class TestRun:
 
 class TestRefused:
     @pytest.mark.parametrize(
-        ("changed", "message"),
+        ("changed", "words"),
         [
-            (
-                {"filter": "commute"},
-                "filter 'commute' needs single eigenfunctions, which φ has none of while",
-            ),
-            ({"filter": "unit"}, "learned online; leave --filter out"),
-            (
-                {"reward": "potential"},
-                "'potential' counts in steps of a φ that stays as it is; use --reward mix",
-            ),
-            ({"reward": "sparse"}, "reward 'sparse' uses no online; leave --online out"),
-            ({"reward": "l2"}, "reward 'l2' uses no online; leave --online out"),
+            ({"filter": "commute"}, "'commute'.* --filter"),
+            ({"reward": "potential"}, "'potential'.* --reward mix"),
+            ({"reward": "l2"}, "'l2'.* --online"),
         ],
         ids=str,
     )
-    def test_settings(self, tmp_path, changed, message):
-        with pytest.raises(ConfigError, match=message):
+    def test_settings(self, tmp_path, changed, words):
+        with pytest.raises(ConfigError, match=words):
             lapwing.train("TwoRoom", out=tmp_path / "run", **(ONLINE | changed))
         assert list(tmp_path.iterdir()) == []
 
     def test_a_representation(self, maze, online_run, tmp_path):
         for given in (lapwing.load(online_run), online_run):
-            with pytest.raises(
-                ConfigError, match="online learns φ beside the agent; leave --representation or"
-            ):
+            with pytest.raises(ConfigError, match="--representation"):
                 lapwing.train(maze, representation=given, out=tmp_path / "run", **ONLINE)
         assert list(tmp_path.iterdir()) == []
 
     def test_an_environment(self, tmp_path):
-        with pytest.raises(
-            ConfigError, match="online=True goes with mazes, and this target is an environment"
-        ):
+        with pytest.raises(ConfigError, match="online=True"):
             lapwing.train(CARTPOLE, out=tmp_path / "run", online=True, steps=40)
         assert list(tmp_path.iterdir()) == []
 
     def test_a_run_that_was_online_does_not_go_on_otherwise(self, maze, online_run):
         before = content(online_run)
         offline = ONLINE | {"online": False, "reward": "mix"}
-        with pytest.raises(ConfigError, match="was begun with online = True, not False"):
+        with pytest.raises(ConfigError, match="online = True, not False"):
             lapwing.train(maze, out=online_run, resume=True, preset="paper", **offline)
         assert content(online_run) == before

@@ -100,26 +100,6 @@ class TestAttempt:
         assert (many == 7).all()
         np.testing.assert_array_equal(starts[0], starts[-1])
 
-    def test_to_pass_the_goal_is_to_reach_it(self):
-        """A push to the left takes bodies of the lowest corridor through the goal and to the wall beyond."""
-        found = attempt(simulator(), constant(LEFT))
-        low = found.paths[0, :, 1] < -1
-        near = np.linalg.norm(found.paths - [-2, -2], axis=-1) <= 0.6
-        assert found.reached[low & near[:, :].any(axis=0)].all()
-        beyond = low & found.reached & ~near[-1]
-        assert beyond.sum() > 5
-        np.testing.assert_allclose(found.paths[-1, beyond, 0], -2.7, atol=0.05)
-        straight = np.linalg.norm(found.paths[-1, beyond] - [-2, -2], axis=1)
-        np.testing.assert_allclose(found.left[beyond], straight, atol=0.1)
-        assert not found.reached[found.paths[0, :, 1] > 1].any(), "nothing gets through the wall"
-        assert (found.left[found.paths[0, :, 1] > 1] > 6).all(), "the way goes round it"
-
-    def test_to_begin_at_the_goal_is_to_reach_it(self):
-        still = attempt(simulator(), constant((0.0, 0.0)))
-        near = np.linalg.norm(still.paths[0] - [-2, -2], axis=1) <= 0.6
-        np.testing.assert_array_equal(still.reached, near)
-        assert 0 < near.sum() < 8
-
     def test_a_policy_sees_where_it_is(self):
         actor = untrained(3)
         found = attempt(simulator(), actor)

@@ -25,12 +25,6 @@ TRUTHS = ["gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_flo
 NAMED_IN_THE_JSON = [*TRUTHS, "eigenvalues", "learn_seconds", "compile_seconds", "steps", "states", "run"]
 
 
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="session")
 def learned(tmp_path_factory) -> tuple[Path, str, str]:
     """The folder, standard output and standard error of `lapwing learn FourRoom --json`."""
@@ -40,12 +34,7 @@ def learned(tmp_path_factory) -> tuple[Path, str, str]:
     return out, stdout, stderr
 
 
-# Help
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["learn", "--help"], ["evaluate", "--help"], ["learn", "-h"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["learn", "-h"]])
 def test_help_is_no_error(arguments):
     code, out, _ = called(*arguments)
     assert code == 0
@@ -80,25 +69,19 @@ def test_both_ways_to_call_it(command):
     assert "learn" in finished.stdout
 
 
-# lapwing learn
-
-
 def test_json_is_the_only_line_on_standard_output(learned):
-    _, out, _ = learned
+    folder, out, err = learned
     assert out.endswith("}\n")
     assert out.count("\n") == 1
     result = json.loads(out)
     assert set(NAMED_IN_THE_JSON) <= result.keys()
-
-
-def test_the_json_holds_the_measures_of_the_run(learned):
-    folder, out, _ = learned
-    result = json.loads(out)
     assert (result["run"], result["steps"], result["states"]) == (str(folder), 20, 152)
     assert len(result["cosine"]) == len(result["eigenvalues"]) == len(result["eigenvalues_exact"]) == 4
     assert 0 < result["gap_floor"] < result["gap"] < result["gap_random"]
     assert 0 < result["cosine_mean"] <= 1
     assert result == json.loads((folder / "result.json").read_text())
+    for words in ("FourRoom", "true chain", "objective gap", f"{result['gap']:.4g}", "learning 20/20"):
+        assert words in err
 
 
 def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_error(elsewhere):
@@ -106,13 +89,6 @@ def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_er
     assert (code, out) == (0, "")
     assert "objective gap" in err
     assert "run/figures" in err
-
-
-def test_the_table_names_the_operator_and_the_measures(learned):
-    _, _, err = learned
-    for words in ("FourRoom: against the true chain", "objective gap", "random basis", "eigenvalues"):
-        assert words in err
-    assert "learning 20/20" in err
 
 
 def test_the_figures_are_pictures(learned):
@@ -184,7 +160,7 @@ def test_warnings_are_single_lines_on_standard_error(elsewhere):
         *("--lam", "0.9", "--beta", "5", "--delta", "0.05"),
     )
     assert (code, out) == (0, "")
-    assert "warning: only 9 of 20 dimensions survive beta=5 and delta=0.05 at lam=0.9" in err
+    assert "warning: only 9 of 20 dimensions survive beta=5" in err
     assert "LapwingWarning" not in err
     assert ".py:" not in err
 
@@ -198,9 +174,6 @@ def test_a_run_is_refused_resumed_and_overwritten(elsewhere):
     assert (code, json.loads(out)["steps"]) == (0, 2)
     code, out, _ = called(*command, "--overwrite", "--steps", "3")
     assert (code, json.loads(out)["steps"]) == (0, 3)
-
-
-# lapwing evaluate
 
 
 def test_evaluating_a_run_gives_its_measures_again(learned):
@@ -220,11 +193,8 @@ def test_evaluating_a_run_gives_its_measures_again(learned):
 
 def test_what_is_no_run_cannot_be_evaluated(elsewhere):
     Path("empty").mkdir()
-    assert "empty is not a run folder: it has no config.json" in refused("evaluate", "empty")
-    assert "gone is not a run folder" in refused("evaluate", "gone")
-
-
-# Mistakes
+    for name in ("empty", "gone"):
+        assert f"{name} is not a run folder" in refused("evaluate", name)
 
 
 @pytest.mark.parametrize(
@@ -234,26 +204,19 @@ def test_what_is_no_run_cannot_be_evaluated(elsewhere):
             ["learn", "FourRom"],
             "unknown target 'FourRom': it is neither a maze nor a file; did you mean FourRoom?",
         ),
-        (["learn"], "name a target: lapwing learn FourRoom"),
+        (["learn"], "lapwing learn FourRoom"),
         (["learn", "gone.npz"], "gone.npz"),
-        (["learn", "gym:CartPol-v1"], "did you mean CartPole-v1?"),
-        (["lern", "FourRoom"], "did you mean learn?"),
-        (["learn", "FourRoom", "--dimm", "3"], "--dim "),
+        (["lern", "FourRoom"], "learn?"),
         (["learn", "FourRoom", "--learning-rat", "3"], "--learning-rate"),
-        (["learn", "FourRoom", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
-        (["learn", "FourRoom", "--preset=papr"], "unknown preset 'papr'; did you mean paper?"),
+        (["learn", "FourRoom", "--preset", "papr"], "'papr'; did you mean paper?"),
+        (["learn", "FourRoom", "--preset=papr"], "'papr'; did you mean paper?"),
         (["learn", "FourRoom", "--observation", "imag"], "'image'"),
         (["learn", "FourRoom", "--dim", "many"], "--dim"),
         (["learn", "FourRoom", "--dim"], "--dim"),
-        (["learn", "FourRoom", "--resume"], "resume needs --out"),
+        (["learn", "FourRoom", "--resume"], "--out"),
         (["learn", "FourRoom", "--out", "x", "--resume", "--overwrite"], "exclude each other"),
-        (["learn", "FourRoom", "--dim", "153"], "dim must be between 1 and 152 states, not 153; lower --dim"),
-        (
-            ["learn", "FourRoom", "--true-chain", "--estimator", "sampled"],
-            "true_chain goes with estimator exact",
-        ),
-        (["learn", "FourRoom", "--encoder", "conv"], "encoder conv does not take observations of shape (2,)"),
-        (["learn", "gym:CartPole-v1", "--true-chain"], "true_chain needs a maze"),
+        (["learn", "FourRoom", "--dim", "153"], "153"),
+        (["learn", "FourRoom", "--true-chain", "--estimator", "sampled"], "true_chain"),
         ([], "learn"),
         (["evaluate"], "RUN"),
     ],
@@ -267,14 +230,7 @@ def test_a_mistake_is_told_in_a_sentence(elsewhere, arguments, message):
 
 @pytest.mark.parametrize(
     "option",
-    [
-        *("--lam=nan", "--lam=1", "--lam=-0.1", "--lam=inf", "--lam-final=1.5"),
-        *("--beta=nan", "--beta=inf", "--beta=0", "--beta=-1", "--delta=0", "--delta=nan"),
-        *("--dim=0", "--dim=-3", "--steps=0", "--transitions=0", "--transitions=-5", "--batch=1"),
-        *("--learning-rate=0", "--learning-rate=nan", "--learning-rate=-1", "--hidden=0", "--seed=-1"),
-        *("--episode-length=0", "--fourier-bandwidth=inf", "--fourier-features=0", "--oversample=-1"),
-        *("--seed=4294967296", "--steps=2147483648"),
-    ],
+    ["--lam=nan", "--lam=-0.1", "--beta=inf", "--dim=-3", "--batch=1", "--hidden=0", "--seed=4294967296"],
 )
 def test_a_number_that_makes_no_sense_is_named(elsewhere, option):
     name, value = option.removeprefix("--").split("=")
@@ -289,28 +245,17 @@ def test_a_whole_number_can_be_written_in_other_ways(elsewhere, written, number)
     assert f"not {number}" in refused("learn", "FourRoom", "--dim", written, "--transitions", "500")
 
 
-@pytest.mark.parametrize("written", ["2.5", "many", "inf", "nan", "1e-3"])
+@pytest.mark.parametrize("written", ["2.5", "many", "nan"])
 def test_what_is_no_whole_number_is_named(elsewhere, written):
-    told = " ".join(refused("learn", "FourRoom", "--transitions", written).replace("│", " ").split())
-    assert "Error parsing --transitions: a whole number is wanted" in told
-    assert f"not '{written}'" in told
+    told = refused("learn", "FourRoom", "--transitions", written)
+    assert "--transitions" in told
+    assert f"'{written}'" in told
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("###\n###\n", "maze bad: no floor"),
-        ("#####\n#G.G#\n#####\n", "maze bad: 2 goals"),
-        ("#####\n#..\n#####\n", "maze bad: line 2 has 3 cells and line 1 has 5"),
-        ("#####\n#.?.#\n#####\n", "maze bad: unknown mark '?' in line 2, column 3"),
-        (b"\xff\xfe\x00", "bad.txt cannot be read as text"),
-    ],
-)
-def test_a_maze_that_cannot_be_walked(elsewhere, text, message):
-    Path("bad.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
-    told = refused("learn", "bad.txt")
-    assert told.startswith("lapwing: ")
-    assert message in told
+@pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
+def test_a_maze_that_cannot_be_walked(elsewhere, text):
+    Path("bad.txt").write_bytes(text)
+    assert re.match(r"lapwing: maze (bad: |file bad\.txt )", refused("learn", "bad.txt"))
 
 
 class Bomb:
@@ -322,18 +267,10 @@ class Bomb:
 
 BAD_DATA = {
     "pickled": ({"observations": np.array([Bomb()], dtype=object), "lengths": np.array([1])}, "pickled"),
-    "text": ({"observations": np.array([["a"], ["b"]]), "lengths": np.array([2])}, "must hold numbers"),
-    "complex": ({"observations": np.ones((2, 1), complex), "lengths": np.array([2])}, "must hold numbers"),
-    "lengths": ({"observations": np.ones((2, 1)), "lengths": np.array([2.0])}, "lengths must be"),
-    "one-step": (
-        {"observations": np.ones((3, 1)), "lengths": np.array([2, 1])},
-        "episode 1 has 1 observations",
-    ),
-    "empty": ({"observations": np.ones((0, 1)), "lengths": np.array([], int)}, "there are no episodes"),
-    "empty-episode": ({"observations": np.ones((2, 1)), "lengths": np.array([2, 0])}, "episode 1 has 0"),
-    "sum": ({"observations": np.ones((3, 1)), "lengths": np.array([2])}, "lengths add up to 2"),
-    "nan": ({"observations": np.array([[1.0], [np.nan]]), "lengths": np.array([2])}, "NaN or infinity"),
-    "missing": ({"observations": np.ones((3, 1))}, "no array 'lengths'"),
+    "lengths": ({"observations": np.ones((2, 1)), "lengths": np.array([2.0])}, "lengths"),
+    "one-step": ({"observations": np.ones((3, 1)), "lengths": np.array([2, 1])}, "episode 1 "),
+    "nan": ({"observations": np.array([[1.0], [np.nan]]), "lengths": np.array([2])}, "episode 0, step 1"),
+    "missing": ({"observations": np.ones((3, 1))}, "'lengths'"),
 }
 
 
@@ -346,34 +283,24 @@ def test_data_that_cannot_be_learned_from(elsewhere, name):
     assert message in told
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip", b"\x80\x04N."])
-def test_a_file_that_is_no_npz(elsewhere, content):
-    Path("bad.npz").write_bytes(content)
-    assert "bad.npz" in refused("learn", "bad.npz")
-
-
 def test_a_folder_that_is_not_lapwings_is_untouched(elsewhere):
     Path("mine").mkdir()
     Path("mine/thesis.tex").write_text("all of it")
-    told = refused("learn", "FourRoom", "--out", "mine", "--overwrite", *QUICK)
-    assert "mine is not empty and not a run folder" in told
+    assert "thesis.tex" in refused("learn", "FourRoom", "--out", "mine", "--overwrite", *QUICK)
     assert Path("mine/thesis.tex").read_text() == "all of it"
 
 
 def test_a_file_in_the_way_of_the_folder(elsewhere):
     Path("file").write_text("mine")
-    assert "file is in the way" in refused("learn", "FourRoom", "--out", "file", *QUICK)
-    assert "a part of the path is a file" in refused("learn", "FourRoom", "--out", "file/run", *QUICK)
+    for out in ("file", "file/run"):
+        assert f"{out}: " in refused("learn", "FourRoom", "--out", out, *QUICK)
 
 
 def test_learning_that_blows_up_names_the_step(elsewhere):
     code, out, err = called("learn", "FourRoom", "--out", "run", "--learning-rate", "1e30", *SMALL)
     assert (code, out) == (2, "")
-    assert "lapwing: the loss is not finite at step 1; lower --learning-rate" in err
+    assert "at step 1; lower --learning-rate" in err
     assert "Traceback" not in err
-
-
-# As a process of its own
 
 
 @pytest.mark.slow
@@ -451,8 +378,6 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path):
     assert printed == ["2 True False", "0", "True"]
 
 
-# Agents and the audit of their rewards
-
 TINY = ["--random-steps", "200", "--steps", "40", "--evaluate-every", "20", "--hidden", "8"]
 
 
@@ -491,64 +416,37 @@ def test_the_folder_of_an_agent_is_named_by_its_reward(elsewhere):
     assert (elsewhere / "runs" / "TwoRoom-sparse" / "agent.safetensors").is_file()
 
 
-def test_an_agent_on_a_gymnasium_environment(elsewhere):
-    code, out, err = called("train", "gym:CartPole-v1", *TINY, "--json", "--out", "pole")
-    assert code == 0, err
-    result = json.loads(out)
-    assert (result["target"], result["reward"], len(result["returns"])) == ("CartPole-v1", None, 2)
-    assert lapwing.load_agent("pole").act(np.zeros(4)) in (0, 1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("train", "name a target: lapwing train HardMaze"),
-        ("train HardMaze --goal 0,0", "goal (0,0) is a wall of HardMaze; choose a floor cell"),
-        ("train HardMaze --goal 99,1", "goal (99,1) lies outside HardMaze of 16 x 16 cells"),
+        ("train", "lapwing train HardMaze"),
+        ("train HardMaze --goal 0,0", "goal (0,0)"),
         ("train HardMaze --goal there", "goal must be ROW,COLUMN such as 10,3, not 'there'"),
-        ("train FourRoom", "FourRoom has no cell marked G; name one with --goal ROW,COLUMN"),
+        ("train FourRoom", "--goal ROW,COLUMN"),
         ("train HardMaze --reward mixx", "rawmix"),
-        ("train HardMaze --gamma 1", "gamma must be a number above 0 and below 1, not 1.0"),
-        ("train HardMaze --epsilon 2", "epsilon must be a number at least 0 and at most 1, not 2.0"),
-        ("train HardMaze --scale nan", "scale must be a number above 0, not nan"),
-        ("train HardMaze --steps 0", "steps must be a whole number at least 1"),
-        ("train HardMaze --resume", "resume needs --out"),
-        ("train HardMaze --filter heat --preset paper", "filter 'heat' needs single eigenfunctions"),
-        (
-            "train HardMaze --reward l2 --preset paper",
-            "preset says how φ is learned, and none",
-        ),
-        ("train gym:Pendulum-v1", "DQN needs a Discrete action space, not Box"),
-        ("train gym:CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1?"),
-        ("train gym:CartPole-v1 --reward mix", "reward='mix' goes with mazes"),
-        ("train nowhere.npz", "no data file nowhere.npz"),
-        ("audit", "name a maze or a run: lapwing audit HardMaze"),
+        ("train HardMaze --scale nan", "scale"),
+        ("train HardMaze --resume", "--out"),
+        ("train HardMaze --filter heat --preset paper", "'heat'"),
+        ("train HardMaze --reward l2 --preset paper", "preset"),
+        ("train gym:Pendulum-v1", "Box"),
+        ("train gym:CartPole-v1 --reward mix", "reward='mix'"),
+        ("train nowhere.npz", "nowhere.npz"),
+        ("audit", "lapwing audit HardMaze"),
         ("audit HardMaze TwoRoom", "TwoRoom is of another maze than HardMaze"),
         ("audit gym:CartPole-v1", "gym:CartPole-v1 is no maze"),
-        ("audit HardMaze --goal 3,3", "goal (3,3) is a wall of HardMaze"),
-        ("audit HardMaze --gamma 2", "gamma must be a number above 0 and at most 1, not 2.0"),
-        ("trian HardMaze", "unknown command 'trian'; did you mean train?"),
+        ("audit HardMaze --gamma 2", "gamma"),
+        ("trian HardMaze", "'trian'; did you mean train?"),
     ],
 )
 def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, message):
     assert message in refused(*arguments.split())
 
 
-def test_a_goal_that_nothing_leads_to_is_told(elsewhere):
-    Path("sealed.txt").write_text("#######\n#..G#.#\n#######\n")
-    assert "goal (1,5) cannot be reached from the rest of sealed" in refused(
-        "train", "sealed.txt", "--goal", "1,5"
-    )
-
-
-def test_a_phi_of_another_maze_or_input_is_refused(elsewhere, four_room_run):
+def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     told = refused("train", "TwoRoom", "--representation", four_room_run)
-    assert "the representation was learned on FourRoom, not on this maze TwoRoom" in told
-    goal = ["--goal", "1,1", "--representation", four_room_run]
-    assert "sees position, not index" in refused("train", "FourRoom", *goal, "--observation", "index")
-    assert "uses no representation" in refused("train", "FourRoom", *goal, "--reward", "sparse")
+    assert "learned on FourRoom, not on this maze TwoRoom" in told
 
 
 def test_an_agent_without_phi_is_no_representation(elsewhere):
     assert called("train", "TwoRoom", "--reward", "sparse", *TINY, "--out", "run")[0] == 0
-    assert "holds an agent whose reward uses no φ" in refused("audit", "run")
+    assert "no φ" in refused("audit", "run")

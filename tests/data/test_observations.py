@@ -14,11 +14,8 @@ BYTES = {"low": 0, "high": 255, "dtype": np.uint8}
 SEEN = [
     (spaces.Discrete(5), "index", (), np.int32),
     (spaces.Discrete(5, start=-2), "index", (), np.int32),
-    (spaces.MultiDiscrete([3, 4, 5]), "vector", (3,), np.float32),
     (spaces.MultiDiscrete([[3, 4], [5, 6]]), "vector", (4,), np.float32),
-    (spaces.MultiBinary(6), "vector", (6,), np.float32),
     (spaces.MultiBinary((2, 3)), "vector", (6,), np.float32),
-    (spaces.Box(-1, 1, (4,), np.float32), "vector", (4,), np.float32),
     (spaces.Box(-1, 1, (4,), np.float64), "vector", (4,), np.float32),
     (spaces.Box(-9, 9, (4,), np.int64), "vector", (4,), np.float32),
     (spaces.Box(-1, 1, (), np.float32), "vector", (1,), np.float32),
@@ -77,14 +74,9 @@ class TestImages:
         seen = view_of(spaces.Box(shape=(3, 8, 9), **BYTES)).one(image)
         for channel in range(3):
             np.testing.assert_array_equal(seen[:, :, channel], image[channel])
-
-    def test_channels_that_come_last_stay(self):
-        image = np.arange(8 * 9 * 3, dtype=np.uint8).reshape(8, 9, 3)
-        np.testing.assert_array_equal(view_of(spaces.Box(shape=(8, 9, 3), **BYTES)).one(image), image)
-
-    def test_grey(self):
-        image = np.arange(8 * 9, dtype=np.uint8).reshape(8, 9)
-        np.testing.assert_array_equal(view_of(spaces.Box(shape=(8, 9), **BYTES)).one(image)[..., 0], image)
+        last, grey = np.arange(8 * 9 * 3, dtype=np.uint8).reshape(8, 9, 3), image[0]
+        np.testing.assert_array_equal(view_of(spaces.Box(shape=(8, 9, 3), **BYTES)).one(last), last)
+        np.testing.assert_array_equal(view_of(spaces.Box(shape=(8, 9), **BYTES)).one(grey)[..., 0], grey)
 
 
 class TestIndices:
@@ -92,80 +84,38 @@ class TestIndices:
     def test_they_count_from_zero_wherever_the_space_begins(self, start, n, data):
         view = view_of(spaces.Discrete(n, start=start))
         state = data.draw(st.integers(0, n - 1))
-        assert view.one(np.int64(start + state)) == state
+        assert view.one(np.int64(start + state)) == view.one(start + state) == state
         assert view.n_states == n
 
     def test_too_many_for_a_table(self):
         assert view_of(spaces.Discrete(MOST_STATES)).n_states == MOST_STATES
-        with pytest.raises(ConfigError, match=r"of 10,000,001 states is too large for a table; wrap"):
+        with pytest.raises(ConfigError, match="10,000,001"):
             view_of(spaces.Discrete(MOST_STATES + 1))
 
-    def test_python_numbers(self):
-        assert view_of(spaces.Discrete(5, start=1)).one(3) == 2
 
-
-NODES, EDGES = spaces.Box(0, 1, (2,)), spaces.Discrete(2)
+NODES = spaces.Box(0, 1, (2,))
 
 
 class TestRefused:
     @pytest.mark.parametrize(
-        "space",
+        ("space", "key", "words"),
         [
-            spaces.Text(5),
-            spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3)]),
-            spaces.Graph(NODES, EDGES),
-            spaces.Sequence(NODES),
-            spaces.OneOf([NODES, EDGES]),
+            (spaces.Text(5), None, "Text"),
+            (spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3)]), None, "Tuple"),
+            (spaces.Dict({"a": spaces.Sequence(NODES)}), "a", "Sequence"),
+            (spaces.Box(0, 1, (8, 0, 3)), None, r"\(8, 0, 3\)"),
+            (spaces.MultiDiscrete(np.zeros(0, int)), None, r"\(0,\)"),
+            (spaces.Box(shape=(4, 8, 8, 3), **BYTES), None, r"\(4, 8, 8, 3\)"),
+            (spaces.Dict({"pixels": NODES, "state": NODES}), None, "observation_key.* pixels, state"),
+            (spaces.Dict({"pixels": NODES, "state": NODES}), "pixel", r"'pixel'.* pixels\?"),
+            (NODES, "pixels", "observation_key='pixels'.* Box"),
+            (spaces.Dict({"inner": spaces.Dict({"state": NODES})}), "inner", "'inner'.* Dict"),
         ],
-        ids=lambda space: type(space).__name__,
+        ids=lambda value: str(value)[:40],
     )
-    def test_what_is_no_array(self, space):
-        name = type(space).__name__
-        for whole, key in ((space, None), (spaces.Dict({"a": space}), "a")):
-            with pytest.raises(
-                ConfigError, match=f"observations of type {name} cannot be embedded; wrap the environment"
-            ):
-                view_of(whole, key)
-
-    @pytest.mark.parametrize(
-        "space", [spaces.Box(0, 1, (0,)), spaces.Box(0, 1, (8, 0, 3)), spaces.MultiDiscrete(np.zeros(0, int))]
-    )
-    def test_what_is_empty(self, space):
-        with pytest.raises(ConfigError, match=r"observations of shape \(.*0.*\) are empty; nothing can be"):
-            view_of(space)
-
-    def test_four_axes(self):
-        with pytest.raises(
-            ConfigError, match=r"shape \(4, 8, 8, 3\) cannot be embedded; .*ReshapeObservation, or vectors"
-        ):
-            view_of(spaces.Box(shape=(4, 8, 8, 3), **BYTES))
-
-    def test_a_dict_without_a_key_lists_the_keys(self):
-        whole = spaces.Dict({"pixels": NODES, "state": NODES})
-        with pytest.raises(
-            ConfigError, match="a Dict; choose a part with observation_key, one of: pixels, state"
-        ):
-            view_of(whole)
-
-    def test_a_wrong_key_lists_the_keys_and_the_nearest(self):
-        whole = spaces.Dict({"pixels": NODES, "state": NODES})
-        with pytest.raises(
-            ConfigError,
-            match=r"'pixel' is not in the Dict observations: pixels, state; did you mean pixels\?",
-        ):
-            view_of(whole, "pixel")
-
-    def test_a_key_where_there_is_no_dict(self):
-        with pytest.raises(
-            ConfigError,
-            match="observation_key='pixels' goes with Dict observations, and these are Box; leave",
-        ):
-            view_of(NODES, "pixels")
-
-    def test_a_dict_within_a_dict(self):
-        whole = spaces.Dict({"inner": spaces.Dict({"state": NODES})})
-        with pytest.raises(ConfigError, match="observation_key 'inner' is itself a Dict; flatten"):
-            view_of(whole, "inner")
+    def test_what_cannot_be_embedded(self, space, key, words):
+        with pytest.raises(ConfigError, match=words):
+            view_of(space, key)
 
     @pytest.mark.parametrize(
         ("space", "observation"),

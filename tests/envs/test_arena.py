@@ -1,6 +1,5 @@
 """The geometry of an arena, against the text of its maze and distances worked out by hand."""
 
-import heapq
 import itertools
 import json
 import math
@@ -253,37 +252,6 @@ def round_the_corner(arena: Arena) -> float:
     return 2 * (tangent + radius * touches) + cell
 
 
-def my_dijkstra(arena: Arena, parts: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Points with room and how far it is from each to the goal, by moves of up to three places on a grid."""
-    height, width = len(arena.maze.lines), len(arena.maze.lines[0])
-    shape = (parts * (height - 1) + 1, parts * (width - 1) + 1)
-    places = np.array(list(np.ndindex(shape)))
-    points = np.array([at(arena, *place) for place in places / parts])
-    room = on_floor(arena, points) & (away_from_walls(arena, points) >= arena.body.radius)
-    known = dict(zip(map(tuple, places[room].tolist()), points[room], strict=True))
-    moves = [m for m in itertools.product(range(-3, 4), repeat=2) if math.gcd(*m) == 1]
-    ways: dict[tuple, list] = {place: [] for place in known}
-    for move in moves:
-        pairs = [(p, (p[0] + move[0], p[1] + move[1])) for p in known]
-        pairs = [(here, there) for here, there in pairs if there in known]
-        ends = np.array([[known[here], known[there]] for here, there in pairs])
-        between = [ends[:, 0] * (1 - t) + ends[:, 1] * t for t in (0.2, 0.4, 0.6, 0.8)]
-        clear = np.min([away_from_walls(arena, b) for b in between], axis=0) >= arena.body.radius - 1e-9
-        for (here, there), is_clear in zip(pairs, clear, strict=True):
-            if is_clear:
-                ways[here].append((there, math.hypot(*move) * arena.cell / parts))
-    goal = tuple(parts * index for index in arena.goal_cell)
-    lengths, queue = {}, [(0.0, goal)]
-    while queue:
-        length, place = heapq.heappop(queue)
-        if place not in lengths:
-            lengths[place] = length
-            for there, more in ways[place]:
-                heapq.heappush(queue, (length + more, there))
-    assert len(lengths) == len(known)
-    return np.array([known[place] for place in lengths]), np.array(list(lengths.values()))
-
-
 def assert_about(lengths: np.ndarray, expected: np.ndarray, arena: Arena) -> None:
     """Within 3 % (a grid with moves in 16 directions is up to 2.7 % too long) and two of its steps."""
     assert lengths.shape == expected.shape
@@ -305,14 +273,6 @@ class TestWays:
         by_hand = round_the_corner(arena)
         assert by_hand == pytest.approx({"PointUMaze": 9.103, "AntUMaze": 14.479}[name], abs=1e-3)
         assert arena.path_lengths(arena.centre(np.array([[1, 1]])))[0] == pytest.approx(by_hand, rel=0.04)
-
-    @pytest.mark.parametrize("name", ["PointHookMaze", "AntUMaze"])
-    def test_it_is_what_another_search_on_another_grid_finds(self, name):
-        arena = open_arena(name)
-        points, lengths = my_dijkstra(arena)
-        assert len(points) > 100
-        found = arena.path_lengths(points)
-        assert_about(found, lengths, arena)
 
     @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
     def test_it_is_never_below_the_distance(self, name):

@@ -213,30 +213,6 @@ def assert_follows(walks: np.ndarray, P: np.ndarray) -> None:
     assert statistic < chi_square_limit(int(np.sum(inside.sum(axis=1) - 1)))
 
 
-@pytest.mark.parametrize("stay", [False, True])
-def test_jax_and_gymnasium_and_the_text_agree_over_100_000_random_steps(stay):
-    env = gymnasium.make("lapwing/FourRoom-v0", observation="index", stay=stay).unwrapped
-    world = env.world
-    actions = np.random.default_rng(0).integers(world.n_actions, size=100_000)
-    start, _ = env.reset(seed=0)
-
-    table = jnp.asarray(world.next_state)
-    _, walked = jax.lax.scan(
-        lambda state, action: (table[state, action],) * 2, jnp.int32(start), jnp.asarray(actions)
-    )
-    by_env, by_text = [], []
-    cell = tuple(world.cells[start].tolist())
-    for action in actions.tolist():
-        observation, _, terminated, truncated, info = env.step(action)
-        cell = moved(world.maze, cell, action)
-        by_env.append((observation, info["state"]))
-        by_text.append(world.state_at[cell])
-        assert info["cell"] == cell
-        assert (terminated, truncated) == (False, False)
-    np.testing.assert_array_equal(np.array(by_env), np.asarray(walked)[:, None].repeat(2, axis=1))
-    np.testing.assert_array_equal(np.array(by_text), np.asarray(walked))
-
-
 @settings(max_examples=100)
 @given(
     st.integers(1, 5).flatmap(
@@ -385,9 +361,3 @@ class TestEnv:
         assert env.observation_space == gymnasium.spaces.Discrete(2)
         env.reset(options={"cell": (2, 1)})
         assert env.step(0)[:2] == (0, 0.0)
-
-    def test_vector_environments(self):
-        envs = gymnasium.make_vec("lapwing/TwoRoom-v0", num_envs=3, vectorization_mode="sync")
-        observations, _ = envs.reset(seed=0)
-        assert observations.shape == (3, 2)
-        assert len(np.unique(observations, axis=0)) > 1

@@ -17,10 +17,9 @@ from scipy.sparse.linalg import eigsh
 from scipy.stats import chi2
 
 import lapwing  # noqa: F401 (registers the environments)
-from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL, GridWorld
+from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL
 from lapwing.envs.plane import Plane, PlaneEnv, open_plane, parse_plane, random_walks
 from lapwing.errors import ConfigError, MazeError
-from lapwing.laplacian.chain import true_chain
 from lapwing.mazes import BUILT_IN, Maze, is_plane, parse_maze, plane_names, read_maze
 
 NAMES = ("PlaneOneRoom", "PlaneTwoRoom", "PlaneHardMaze", "PlaneFourRoom")
@@ -176,13 +175,6 @@ class TestPositions:
         rows, columns = (-0.25, 0.25), (-0.75, -0.25, 0.25, 0.75)
         np.testing.assert_allclose(centres, list(itertools.product(rows, columns)), atol=1e-15)
 
-    @pytest.mark.parametrize("name", ["OneRoom", "FourRoom", "HardMaze"])
-    def test_in_a_square_maze_cells_are_where_a_gridworld_has_them_drawn_in_by_half_a_cell(self, name):
-        maze = read_maze(name)
-        size = len(maze.lines)
-        expected = GridWorld(maze).observations("position") * (size - 1) / size
-        np.testing.assert_allclose(open_plane(f"Plane{name}").points(1), expected, atol=1e-6)
-
     @pytest.mark.parametrize("fineness", [1, 3])
     def test_points_are_the_centres_of_parts_of_the_floor(self, fineness):
         places = in_cells(Plane(CROOKED), Plane(CROOKED).points(fineness)) * fineness
@@ -244,26 +236,6 @@ class TestSteps:
             )
             assert not walls[row + 1, column + 1].any()
             here = there
-
-    @pytest.mark.parametrize("maze", [CROOKED, TWO_ROOMS], ids=["Crooked", "TwoRooms"])
-    def test_random_paths_that_stay_would_have_crossed_a_wall(self, maze):
-        plane, generator = Plane(maze), np.random.default_rng(0)
-        here = plane.sample_starts(500, generator)
-        actions = generator.uniform(-1, 1, (500, 2))
-        there = plane.step(here, actions)
-        wanted = in_cells(plane, here) + 0.7 * actions
-        stayed = (there == here).all(axis=1)
-        assert 50 < stayed.sum() < 450
-        np.testing.assert_allclose(in_cells(plane, there)[~stayed], wanted[~stayed], atol=1e-12)
-        touching = [contact(maze, a, b) != "none" for a, b in zip(in_cells(plane, here), wanted, strict=True)]
-        np.testing.assert_array_equal(stayed, touching)
-
-    def test_every_step_can_be_undone(self):
-        plane, generator = open_plane("PlaneHardMaze"), np.random.default_rng(0)
-        here, actions = plane.sample_starts(5_000, generator), generator.uniform(-1, 1, (5_000, 2))
-        there = plane.step(here, actions)
-        moved = (there != here).any(axis=1)
-        np.testing.assert_allclose(plane.step(there, -actions)[moved], here[moved], atol=1e-12)
 
     def test_actions_are_clipped(self):
         plane, generator = Plane(BOX), np.random.default_rng(0)
@@ -389,16 +361,6 @@ class TestReference:
         P = Plane(CROOKED, reach).transition_matrix(fineness).toarray()
         np.testing.assert_allclose(P, matrix_by_hand(CROOKED, reach, fineness), atol=1e-14)
 
-    @pytest.mark.parametrize("fineness", [1, 4, 7])
-    @pytest.mark.parametrize("reach", [0.001, 0.2, 0.7, 0.9])
-    def test_displacements_have_the_variance_of_the_uniform_one(self, reach, fineness):
-        plane = Plane(BOX, reach)
-        points = in_cells(plane, plane.points(fineness))
-        middle = np.argmin(np.abs(points - 1.9).sum(axis=1))
-        row, away = plane.transition_matrix(fineness)[[middle]].toarray()[0], points - points[middle]
-        np.testing.assert_allclose(row @ away, 0, atol=1e-12)
-        np.testing.assert_allclose((row[:, None] * away).T @ away, np.eye(2) * reach**2 / 3, atol=1e-12)
-
     @pytest.mark.parametrize("place", [(1.5, 1.5), (0.1, 0.1), (0.9, 2.8), (1.1, 3.9), (1.9, 3.5)])
     def test_rows_are_where_steps_lead(self, place, sixteenths):
         """In the open, in a corner and at a doorway: to which parts how often, and what functions become."""
@@ -427,20 +389,6 @@ class TestReference:
             assert values[0] == pytest.approx(0, abs=1e-12)
             assert values[1] == pytest.approx(values[2], rel=1e-9)
             assert values[3] > 1.1 * values[2]
-
-    def test_through_a_doorway_few_parts_are_enough(self):
-        coarse, fine = (spectrum(Plane(TWO_ROOMS), fineness, 4) for fineness in (4, 12))
-        np.testing.assert_allclose(coarse[1:], fine[1:], rtol=0.01)
-
-    def test_walks_forget_as_fast_as_the_first_eigenvalue_says(self):
-        plane = Plane(TWO_ROOMS)
-        values, functions = true_chain(plane.transition_matrix(6)).eigenpairs(2)
-        walks = random_walks(plane, 4_000_000, 100, 0)
-        at_start, in_between, at_end = (
-            functions[part_numbers(plane, walks[:, step], 6), 1] for step in (0, 20, 100)
-        )
-        kept = np.mean(at_start * at_end) / np.mean(at_start * in_between)
-        assert -np.log(kept) / 80 == pytest.approx(-np.log(1 - values[1]), rel=0.05)
 
 
 class TestEnv:
@@ -545,9 +493,3 @@ class TestEnv:
         again = gymnasium.make(env.spec)
         assert again.unwrapped.plane == env.unwrapped.plane
         np.testing.assert_array_equal(env.reset(seed=3)[0], again.reset(seed=3)[0])
-
-    def test_vector_environments(self):
-        envs = gymnasium.make_vec("lapwing/PlaneFourRoom-v0", num_envs=3, vectorization_mode="sync")
-        seen, _ = envs.reset(seed=0)
-        assert len(np.unique(seen, axis=0)) == 3
-        assert envs.step(envs.action_space.sample())[1].tolist() == [0, 0, 0]

@@ -83,20 +83,6 @@ def test_the_preset_paper_has_the_papers_settings():
                 assert (run.n, run.d, run.beta, run.lam) == (0, 0, None, None)
 
 
-def test_the_preset_quick_shortens_the_networks_the_simulation_and_phi():
-    run = point_run(preset="quick")
-    agent = settings_of(run)
-    assert (agent.hidden, agent.fast, agent.gamma, agent.batch) == ((128, 128), True, 0.995, 100)
-    assert (run.n, run.d, run.beta, run.lam) == (300_000, 20, 2.0, 0.99)
-
-
-def test_online_is_the_paper_s_distance_and_needs_no_data_beforehand():
-    run = point_run(online=True, panel=HOOK)
-    agent = settings_of(run)
-    assert (run.method, run.n, run.d, run.beta, run.lam) == ("ddpg online", 0, 20, 2.0, 0.99)
-    assert (agent.online, agent.filter) == (True, None)
-
-
 def test_every_difference_that_matters_gives_another_key():
     runs = [
         point_run(),
@@ -112,6 +98,10 @@ def test_every_difference_that_matters_gives_another_key():
         point_run(panel=dataclasses.replace(POINT, evaluate_every=4_000)),
     ]
     assert len({run.key for run in runs}) == len(runs)
+    quick, online = runs[5], point_run(online=True, panel=HOOK)
+    assert (quick.n, quick.d, quick.beta, quick.lam) == (300_000, 20, 2.0, 0.99)
+    assert (online.method, online.n, online.d, online.beta, online.lam) == ("ddpg online", 0, 20, 2.0, 0.99)
+    assert (settings_of(online).online, settings_of(online).filter) == (True, None)
 
 
 @pytest.mark.parametrize(

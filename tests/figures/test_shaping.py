@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from lapwing.figures import fig1, fig4, shaping
-from lapwing.figures.grid import Measure, Measured, rows_of
-from lapwing.figures.learning_speed import (
+from lapwing.figures.fig4 import (
     agreement,
     audit_tables,
     audited_rewards,
@@ -14,9 +13,10 @@ from lapwing.figures.learning_speed import (
     goal_distances,
     return_curves,
     speed_table,
-    steps_taken,
-    task_of,
+    speeds,
 )
+from lapwing.figures.grid import Measure, Measured, rows_of
+from lapwing.figures.shaping import task_of
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import LearnSettings
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
@@ -59,15 +59,8 @@ def test_the_preset_paper_has_the_papers_settings():
             assert (phi.estimator, phi.transitions, phi.rotate) == ("sampled", 30_000, False)
         else:
             assert (run.settings["phi"] is None) == (run.reward in ("sparse", "l2", "rawmix"))
-
-
-def test_every_phi_sees_as_much_data():
-    sizes = {LearnSettings.from_keywords(run.settings["phi"]).transitions for run in phi_runs()}
-    assert sizes == {30_000}
-
-
-def phi_runs():
-    return [run for run in fig4.runs("paper", 1) if run.settings["phi"]]
+        if run.settings["phi"]:
+            assert LearnSettings.from_keywords(run.settings["phi"]).transitions == 30_000
 
 
 def test_figure_1_is_of_two_room():
@@ -140,8 +133,9 @@ def test_steps_taken_are_to_the_first_return_within_two():
             ("mix", 1): [-40.0, OPTIMUM - 2.01, -40.0, -40.0],
         }
     )
-    assert steps_taken(rows, "HardMaze", "mix") == {0: (1000, True), 1: (2000, False)}
-    assert steps_taken(rows, "HardMaze", "sparse") == {}
+    found = speeds(rows, "HardMaze")
+    assert list(found) == ["mix"]
+    assert (found["mix"].steps, found["mix"].never) == ({0: 1000, 1: 2000}, 1)
 
 
 def test_the_speed_table_tells_how_many_times_fewer_and_whether_that_is_sure():
@@ -167,8 +161,8 @@ def test_a_reward_that_is_slower_than_a_baseline_is_told():
 def test_final_returns_say_what_stays_below():
     rows = rows_with({("mix", 0): [-40.0, OPTIMUM - 0.4], ("sparse", 0): [-10.0, OPTIMUM - 0.6]})
     text = "\n".join(final_returns(rows))
-    assert "| mix (the paper's β: 5) | – | – | -19.38 [-19.38, -19.38] |" in text
-    assert "| sparse | – | – | -19.58 [-19.58, -19.58] (more than 0.5 below) |" in text
+    assert "| mix (the paper's β: 5) | – | – | -19.38 (1 seed) |" in text
+    assert "| sparse | – | – | -19.58 (1 seed) (more than 0.5 below) |" in text
     assert "| optimum | -13.004 | -11.358 | -18.980 |" in text
 
 
@@ -201,6 +195,7 @@ def test_agreement_is_kendalls_tau_with_the_measured_steps():
     first = {"sparse": 7, "l2": 8, "mix": 5, "potential": 1}
     curves = {(reward, 0): [-40.0] * (k - 1) + [OPTIMUM] * (9 - k) for reward, k in first.items()}
     rows = rows_with(curves, audits)
+    assert agreement([]) == [None, None, None], "of fewer than two rewards"
     order, lookahead, correlation = agreement(audited_rewards(rows, "HardMaze"))
     assert order == lookahead == f"{kendalltau([28, 26, 20, 1], [7, 8, 5, 1]).statistic:.2f}" == "0.67"
     expected = kendalltau([-0.14, -0.84, -0.5, -0.99], [7, 8, 5, 1]).statistic
@@ -208,15 +203,11 @@ def test_agreement_is_kendalls_tau_with_the_measured_steps():
     assert "| HardMaze | 0.67 | 0.67 |" in "\n".join(audit_tables(rows))
 
 
-def test_without_two_rewards_there_is_no_agreement():
-    assert agreement([]) == [None, None, None]
-
-
 def test_curves_have_the_mean_over_seeds_and_maps_are_of_seed_0():
     rows = rows_with({("mix", 0): [-40.0, -20.0], ("mix", 1): [-30.0, -20.0]})
     curve = return_curves(rows, "HardMaze")["mix (the paper's β: 5)"]
     assert (curve.x, curve.mean) == ([500.0, 1000.0], [-35.0, -20.0])
-    assert curve.low[0] < -35.0 < curve.high[0]
+    assert (curve.low[0], curve.high[0]) == (-50.0, OPTIMUM), "no return is beyond"
     assert goal_distances(rows, "HardMaze", "mix") is None
 
 

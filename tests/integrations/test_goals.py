@@ -166,52 +166,26 @@ def test_a_goal_of_its_own_radius_leaves_it_when_it_goes():
     assert one.distances(here).reached
 
 
-# What is refused
-
-
-def refused(call, *args, **kwargs) -> str:
-    with pytest.raises(ConfigError) as caught:
-        call(*args, **kwargs)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
-    ("space", "goal", "said"),
+    ("space", "goal", "words"),
     [
-        (
-            VECTOR,
-            np.zeros(3),
-            "float64 of shape (3,), and observations have shape (2,); give an observation, or",
-        ),
-        (VECTOR, np.zeros((4, 2)), "float64 of shape (4, 2), and observations have shape (2,)"),
-        (VECTOR, [0.0, np.nan], "the goal holds what no observation of float32 does"),
-        (VECTOR, [0.0, 1e300], "the goal holds what no observation of float32 does"),
-        (VECTOR, "G", "the goal is <U1 of shape ()"),
-        (VECTOR, {"where": np.zeros(2)}, "the goal is object of shape ()"),
-        (
-            INDEX,
-            3.5,
-            "the goal holds what no observation of int64 does; give numbers such as the environment",
-        ),
-        (INDEX, 2, "the goal 2 is outside 3 … 7"),
-        (INDEX, 8, "the goal 8 is outside 3 … 7"),
-        (GRAY, np.full((6, 5), 256), "the goal holds what no observation of uint8 does"),
-        (GRAY, np.full((6, 5), 0.5), "the goal holds what no observation of uint8 does"),
-        (GRAY, np.zeros((6, 5, 1)), "float64 of shape (6, 5, 1), and observations have shape (6, 5)"),
+        (VECTOR, np.zeros(3), r"\(3,\).* \(2,\)"),
+        (VECTOR, np.zeros((4, 2)), r"\(4, 2\).* \(2,\)"),
+        (VECTOR, [0.0, np.nan], "float32"),
+        (VECTOR, [0.0, 1e300], "float32"),
+        (VECTOR, "G", "<U1"),
+        (VECTOR, {"where": np.zeros(2)}, "object"),
+        (INDEX, 3.5, "int64"),
+        (INDEX, 8, "8 is outside 3 … 7"),
+        (GRAY, np.full((6, 5), 256), "uint8"),
+        (GRAY, np.zeros((6, 5, 1)), r"\(6, 5, 1\).* \(6, 5\)"),
     ],
 )
-def test_goals_that_are_no_observations(space, goal, said):
-    assert said in refused(shaper, space, goal=goal)
-    fitting = shaper(space, goal=space.sample())
-    assert said in refused(fitting.set_goal, goal)
-
-
-def test_goals_for_another_number_of_environments():
-    said = refused(shaper, VECTOR, goal=np.zeros((3, 2)), num_envs=4)
-    assert said == (
-        "the goal is float64 of shape (3, 2), and observations have shape (2,); give an observation or 4 of "
-        "them, or a lapwing.Goal with z, h and radius"
-    )
+def test_goals_that_are_no_observations(space, goal, words):
+    with pytest.raises(ConfigError, match=f"goal .*{words}"):
+        shaper(space, goal=goal)
+    with pytest.raises(ConfigError, match=f"goal .*{words}"):
+        shaper(space, goal=space.sample()).set_goal(goal)
 
 
 def first_number(states):
@@ -222,9 +196,8 @@ def test_goals_of_another_kind_for_some_environments():
     some = np.array([True, False])
     for goal in (Goal(np.zeros(1), h=first_number), Goal(np.zeros(2), radius=0.1)):
         mixed = shaper(VECTOR, goal=np.zeros(2), num_envs=2)
-        assert "a goal for some of the environments must be like those of the others" in refused(
-            mixed.set_goal, goal, some
-        )
+        with pytest.raises(ConfigError, match="a goal for some of the environments"):
+            mixed.set_goal(goal, some)
         assert mixed.distances(np.ones((2, 2))).raw == pytest.approx(np.sqrt(2)), "the old goal stays"
         mixed.set_goal(goal, ~some | some)
     alike = shaper(VECTOR, goal=Goal(np.zeros(1), h=first_number), num_envs=2)
@@ -233,78 +206,57 @@ def test_goals_of_another_kind_for_some_environments():
 
 
 def test_an_h_that_gives_other_vectors():
-    one = shaper(VECTOR, goal=Goal(np.zeros(1)))
-    said = refused(one.distances, np.zeros(2, np.float32))
-    assert said == (
-        "h(s) has shape (2,), and the goal z needs (1,); give Goal an h that maps observations, one or a "
-        "batch, to goal vectors"
-    )
+    with pytest.raises(ConfigError, match=r"h\(s\) .*\(2,\).*\(1,\)"):
+        shaper(VECTOR, goal=Goal(np.zeros(1))).distances(np.zeros(2, np.float32))
     never_a_batch = shaper(VECTOR, goal=Goal(np.zeros(2), h=lambda state: state[:2]), num_envs=3)
-    assert "h(s) has shape (2, 2), and the goal z needs (3, 2)" in refused(
-        never_a_batch.distances, np.zeros((3, 2), np.float32)
-    )
+    with pytest.raises(ConfigError, match=r"h\(s\) .*\(2, 2\).*\(3, 2\)"):
+        never_a_batch.distances(np.zeros((3, 2), np.float32))
 
 
 def test_a_representation_of_something_else():
     rep = REPRESENTATIONS["vector"]
     wide = spaces.Box(-1, 1, (3,), np.float32)
-    expected = (
-        "this representation takes observations of shape (2,), and the environment gives (3,); learn φ from "
-        "this environment, or wrap it before what changes observations"
-    )
-    assert refused(shaper, wide, rep, np.zeros(3)) == expected
-    assert refused(check_fits, Forward(rep), view_of(wide)) == expected
-    # φ of the goal space Z is welcome, whatever the observations are; of another Z it is not.
     goal = Goal(np.zeros(2), h=lambda states: states[..., :2])
+    for refuse in (
+        lambda: shaper(wide, rep, np.zeros(3)),
+        lambda: check_fits(Forward(rep), view_of(wide)),
+        lambda: shaper(wide, rep, dataclasses.replace(goal, state=np.zeros(3))),
+        lambda: shaper(wide, rep, goal).set_goal(np.zeros(3)),
+    ):
+        with pytest.raises(ConfigError, match=r"\(2,\), and the environment gives \(3,\)"):
+            refuse()
+    # φ of the goal space Z is welcome, whatever the observations are; of another Z it is not.
     at = np.ones(3, np.float32)
     to = shaper(wide, rep, goal).distances(at)
     assert to.latent == pytest.approx(rep.distance(at[:2], np.zeros(2), "commute"), rel=1e-4)
-    assert refused(shaper, wide, rep, Goal(np.zeros(3))) == (
-        "this representation takes observations of shape (2,), and the goal z has (3,); give the Goal a "
-        "state, or learn φ from what its h gives"
-    )
-    assert refused(shaper, wide, rep, dataclasses.replace(goal, state=np.zeros(3))) == expected
-    later = shaper(wide, rep, goal)
-    assert refused(later.set_goal, np.zeros(3)) == expected
-
-
-def test_a_representation_of_more_states():
-    said = refused(shaper, spaces.Discrete(4), REPRESENTATIONS["index"], 0)
-    assert said == (
-        "this representation knows 5 states, and the environment has 4; learn φ from this environment"
-    )
+    with pytest.raises(ConfigError, match=r"\(2,\), and the goal z has \(3,\)"):
+        shaper(wide, rep, Goal(np.zeros(3)))
+    with pytest.raises(ConfigError, match="5 states, and the environment has 4"):
+        shaper(spaces.Discrete(4), REPRESENTATIONS["index"], 0)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
-def test_numbers_out_of_range(wrong):
-    assert "a lapwing.Goal has its own" in refused(shaper, VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
-    assert refused(shaper, VECTOR, goal=np.zeros(2), radius=wrong) == (
-        f"radius must be at least 0 and finite, not {wrong!r}"
-    )
-    assert refused(shaper, VECTOR, goal=np.zeros(2), scale=wrong) == (
-        f"scale must be above 0 and finite, not {wrong!r}"
-    )
-    assert "gamma must be a number above 0 and at most 1" in refused(
-        shaper, VECTOR, goal=np.zeros(2), gamma=wrong
-    )
+@pytest.mark.parametrize("name", ["radius", "scale", "gamma"])
+def test_numbers_out_of_range(name, wrong):
+    with pytest.raises(ConfigError, match=f"{name}.* {wrong!r}"):
+        shaper(VECTOR, goal=np.zeros(2), **{name: wrong})
+
+
+def test_a_goal_of_ones_own_has_its_own_radius():
+    with pytest.raises(ConfigError, match=r"radius.* lapwing\.Goal"):
+        shaper(VECTOR, goal=Goal(np.zeros(2)), radius=1.0)
 
 
 @pytest.mark.parametrize("form", ["l2", "laplacian"])
 def test_a_form_that_has_no_room_for_the_reward_of_the_environment(form):
-    said = refused(shaper, VECTOR, REPRESENTATIONS["vector"], np.zeros(2), form=form, keep_reward=True)
-    assert said == (
-        f"keep_reward puts the environment's own reward in the place of sparse, and {form!r} has no such "
-        "part; use rawmix, mix or potential"
-    )
+    with pytest.raises(ConfigError, match=f"keep_reward.* '{form}'"):
+        shaper(VECTOR, REPRESENTATIONS["vector"], np.zeros(2), form=form, keep_reward=True)
 
 
 def test_no_goal_where_observations_have_none():
-    expected = (
-        "goal is missing: give an observation to be reached, or a lapwing.Goal; only environments with "
-        "achieved_goal and desired_goal in their observations have goals of their own"
-    )
     for space in (VECTOR, spaces.Dict({"achieved_goal": VECTOR}), spaces.Dict({"desired_goal": VECTOR})):
-        assert refused(shaper, space) == expected
+        with pytest.raises(ConfigError, match="goal is missing"):
+            shaper(space)
 
 
 def test_where_the_desired_goal_is_followed():
@@ -313,12 +265,11 @@ def test_where_the_desired_goal_is_followed():
     assert follower.follows_goal
     at = {"achieved_goal": np.zeros(2), "desired_goal": np.array([3.0, 4.0])}
     assert follower.distances(at).raw == 5
-    assert refused(shaper, both, observation_key="observation") == (
-        "observation_key='observation' goes with a goal; without one achieved_goal is held against "
-        "desired_goal"
-    )
+    with pytest.raises(ConfigError, match="observation_key='observation'"):
+        shaper(both, observation_key="observation")
     rep = random_representation(EncoderSpec("mlp", (3,), 4, None, (8,)))
-    assert "takes observations of shape (3,), and the environment gives (2,)" in refused(shaper, both, rep)
+    with pytest.raises(ConfigError, match=r"\(3,\), and the environment gives \(2,\)"):
+        shaper(both, rep)
 
 
 def test_indices_that_do_not_begin_at_0_are_followed():

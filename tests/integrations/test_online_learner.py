@@ -50,8 +50,6 @@ def walked_spectrum(states: np.ndarray, n_states: int) -> np.ndarray:
     return scipy.linalg.eigh(degrees - symmetric, degrees, eigvals_only=True)
 
 
-# What is learned
-
 ROOMS = {"dim": 4, "steps": 150, "hidden": (64,), "learning_rate": 1e-3, "lam": 0.95, "lam_final": 0.95}
 """Four functions, for a gap in the spectrum follows the fourth."""
 
@@ -154,8 +152,6 @@ def test_indices_are_learned_to_the_spectrum():
     assert ((functions[1:, 1] - functions[:-1, 1]) * np.sign(functions[-1, 1]) > 0).all(), "from end to end"
 
 
-# How it is learned
-
 TINY: dict[str, Any] = {"dim": 2, "n_states": 8, "steps": 3, "batch": 4, "oversample": 1}
 
 
@@ -216,22 +212,6 @@ def test_the_same_seed_gives_the_same_bits():
     assert len({*bits(3), *bits(4)}) == 4
 
 
-def touched(seed: int) -> frozenset[int]:
-    """The states of the few pairs that were drawn: Adam moves no row but theirs."""
-    learner = OnlineLearner(dim=2, n_states=200, steps=1, batch=4, oversample=0, seed=seed)
-    learner.update([np.arange(200)])
-    before = np.asarray(learner.representation.phi(np.arange(200)))
-    learner.update([np.arange(200)])
-    moved = np.asarray(learner.representation.phi(np.arange(200))) != before
-    return frozenset(np.flatnonzero(moved.any(axis=1)).tolist())
-
-
-def test_other_seeds_draw_other_pairs():
-    found = [touched(seed) for seed in (3, 3, 4)]
-    assert found[0] == found[1] != found[2]
-    assert all(8 < len(states) <= 16 for states in found), "two updates of four pairs, few states twice"
-
-
 def test_what_was_learned_before_is_not_forgotten_by_a_snapshot():
     """`representation` does not change under whoever holds it."""
     learner = OnlineLearner(**TINY)
@@ -264,34 +244,24 @@ def test_images_are_learned_from():
     assert learner.representation.eigenfunctions(frames).shape == (8, 2)
 
 
-# What is refused
-
-
-def said(error: type[Exception], call, *args, **kwargs) -> str:
-    with pytest.raises(error) as caught:
-        call(*args, **kwargs)
-    return str(caught.value)
-
-
 def test_nothing_is_known_before_the_first_update():
-    learner = OnlineLearner(**TINY)
-    with pytest.raises(ConfigError, match=r"^nothing has been learned yet; call update\(episodes\) first$"):
-        learner.representation  # noqa: B018
-    assert repr(learner) == "OnlineLearner(0 updates, 0 transitions kept)"
+    with pytest.raises(ConfigError, match=r"update\(episodes\)"):
+        OnlineLearner(**TINY).representation  # noqa: B018
 
 
-def test_episodes_that_cannot_be_learned_from():
+@pytest.mark.parametrize(
+    ("episodes", "words"),
+    [
+        ([np.zeros((3, 2)), np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])], "episode 1, step 1"),
+        ([], "no episodes"),
+        ([np.zeros((1, 2))], "at least 2"),
+        ([np.zeros((3, 2)), np.zeros((3, 3))], r"episode 1 .*\(3,\).*\(2,\)"),
+    ],
+)
+def test_episodes_that_cannot_be_learned_from(episodes, words):
     learner = OnlineLearner(dim=2, steps=2, batch=4, hidden=(4,))
-    bad = [np.zeros((3, 2)), np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])]
-    assert said(DatasetError, learner.update, bad) == (
-        "observations hold NaN or infinity at episode 1, step 1; mend or drop that episode "
-        "(float32 ends at 3.4e38)"
-    )
-    assert "there are no episodes" in said(DatasetError, learner.update, [])
-    assert "an episode needs at least 2" in said(DatasetError, learner.update, [np.zeros((1, 2))])
-    assert "episode 1 has observations of shape (3,), episode 0 of (2,)" in said(
-        DatasetError, learner.update, [np.zeros((3, 2)), np.zeros((3, 3))]
-    )
+    with pytest.raises(DatasetError, match=words):
+        learner.update(episodes)
     assert repr(learner) == "OnlineLearner(0 updates, 0 transitions kept)"
 
 
@@ -299,63 +269,41 @@ def test_episodes_of_another_kind_than_before():
     learner = OnlineLearner(**TINY)
     learner.update(some_walks())
     digest = learner.representation.sha256()
-    assert said(DatasetError, learner.update, [np.zeros((3, 2))]) == (
-        "episodes have observations of shape (2,) and float32, those before had () and int32; give the same"
-    )
-    assert "indices up to 8; say with n_states how many states there are, not 8" in said(
-        ConfigError, learner.update, [np.array([7, 8])]
-    )
+    with pytest.raises(DatasetError, match=r"\(2,\) and float32.*\(\) and int32"):
+        learner.update([np.zeros((3, 2))])
+    with pytest.raises(ConfigError, match=r"up to 8; .*n_states"):
+        learner.update([np.array([7, 8])])
     assert repr(learner) == "OnlineLearner(1 updates, 15 transitions kept)"
     assert learner.representation.sha256() == digest
 
 
 def test_indices_need_their_number_and_nothing_else_has_one():
-    assert "say with n_states how many states there are, not None" in said(
-        ConfigError, OnlineLearner(dim=2).update, some_walks()
-    )
-    assert said(ConfigError, OnlineLearner(**TINY).update, [np.zeros((3, 2))]) == (
-        "n_states=8 goes with observations that are indices, and these have shape (2,); leave it out"
-    )
-    assert "does not take observations of shape (2,)" in said(
-        ConfigError, OnlineLearner(dim=2, encoder="conv").update, [np.zeros((3, 2))]
-    )
+    for settled, episodes, words in [
+        ({}, some_walks(), "n_states.* None"),
+        ({"n_states": 8}, [np.zeros((3, 2))], r"n_states=8.*\(2,\)"),
+        ({"encoder": "conv"}, [np.zeros((3, 2))], r"\(2,\)"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            OnlineLearner(dim=2, **settled).update(episodes)
 
 
 def test_an_update_that_fails_changes_nothing():
-    """Steps so long that the loss overflows; then the learner goes on as if nothing had been."""
+    """Steps so long that the loss overflows; the learner stays as if nothing had been."""
     wild = OnlineLearner(**(TINY | {"steps": 40}), learning_rate=1e30)
     for _ in range(2):
-        message = said(NonFiniteError, wild.update, some_walks())
-        assert message.startswith("the loss is not finite in update 1; lower learning_rate or beta")
+        with pytest.raises(NonFiniteError, match=r"update 1; .*learning_rate"):
+            wild.update(some_walks())
         assert repr(wild) == "OnlineLearner(0 updates, 0 transitions kept)"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("dim", 0),
-        ("steps", 0),
-        ("batch", 1),
-        ("capacity", 0),
-        ("anneal_updates", 0),
-        ("n_states", 0),
-        ("oversample", -1),
-        ("seed", -1),
-        ("lam", 1.0),
-        ("lam_final", 1.0),
-        ("lam_final", -0.1),
-        ("beta", 0.0),
-        ("delta", np.nan),
-        ("learning_rate", 0.0),
-        ("learning_rate", -1e-3),
-        ("hidden", (0,)),
-    ],
-)
-def test_settings_that_cannot_be_meant(name, value):
-    assert f"{name} must be a" in said(ConfigError, OnlineLearner, **{name: value})
+def test_settings_that_cannot_be_meant():
+    wrong = dict.fromkeys(("dim", "steps", "capacity", "anneal_updates", "n_states"), 0)
+    wrong |= {"batch": 1, "oversample": -1, "seed": -1, "lam": 1.0, "lam_final": -0.1}
+    wrong |= {"beta": 0.0, "delta": np.nan, "learning_rate": -1e-3, "hidden": (0,)}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=f"^{name} "):
+            OnlineLearner(**{name: value})
 
-
-# Drift
 
 STATES = 12
 FLAT = random_representation(EncoderSpec("linear", (), STATES, STATES))
@@ -394,12 +342,5 @@ def test_drift_is_the_largest_angle_between_spans(seed, angle, dim):
     found = drift(of_columns(before), of_columns(after @ rotation), ALL)
     assert found == pytest.approx(angle, abs=2e-3)
     assert found == pytest.approx(drift(of_columns(after @ rotation), of_columns(before), ALL), abs=2e-3)
-
-
-def test_drift_of_the_same_and_of_orthogonal_spans():
-    basis = orthonormal(0)
-    same, other = of_columns(basis[:, :4]), of_columns(basis[:, 4:8])
-    assert drift(same, same, ALL) == pytest.approx(0, abs=1e-6)
-    assert drift(same, other, ALL) == pytest.approx(np.pi / 2, abs=1e-5)
     # Where one span holds the other, every direction of the smaller one is still there.
-    assert drift(same, of_columns(basis[:, :6]), ALL) == pytest.approx(0, abs=1e-3)
+    assert drift(of_columns(before), of_columns(basis[:, : dim + 2]), ALL) == pytest.approx(0, abs=2e-3)

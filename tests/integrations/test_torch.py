@@ -92,9 +92,6 @@ def test_indices_of_any_kind():
         np.testing.assert_array_equal(found.numpy(), np.asarray(rep.encoder.weight)[[3, 8, 3]])
 
 
-# Frozen, and yet differentiable
-
-
 def test_nothing_in_it_learns(kind):
     module = to_torch(REPRESENTATIONS[kind])
     assert list(module.parameters()) == []
@@ -119,9 +116,6 @@ def test_the_gradient_with_respect_to_an_image_is_its_slope():
     module = to_torch(REPRESENTATIONS["conv"], "unit").double()
     images = torch.rand(2, 5, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.autograd.gradcheck(module, images.requires_grad_(), fast_mode=True)
-
-
-# Copies and files
 
 
 def test_a_state_dict_is_all_there_is(kind):
@@ -164,21 +158,14 @@ def test_it_can_be_exported_for_batches_of_any_size(kind):
         assert_same(exported(batch[:count]).numpy(), module(batch[:count]).numpy(), within=1e-6)
 
 
-# What cannot be embedded
-
-
 @pytest.mark.parametrize(
     ("kind", "wrong", "words"),
     [
-        (
-            "fourier",
-            torch.zeros(4, 3),
-            r"observations have shape \(4, 3\); .* takes \(2,\) or a batch \(n, 2\)",
-        ),
-        ("fourier", torch.zeros(2), r"takes a batch of observations, not one of shape \(2,\); add \[None\]"),
-        ("linear", torch.tensor([1.0]), "must be integer indices, not torch.float32"),
-        ("linear", torch.tensor([True]), "must be integer indices, not torch.bool"),
-        ("conv", torch.zeros(2, 3, 5, 6), r"observations have shape \(2, 3, 5, 6\); .* takes \(5, 6, 3\)"),
+        ("fourier", torch.zeros(4, 3), r"\(4, 3\).*\(n, 2\)"),
+        ("fourier", torch.zeros(2), r"batch.* \[None\]"),
+        ("linear", torch.tensor([1.0]), r"torch\.float32"),
+        ("linear", torch.tensor([True]), r"torch\.bool"),
+        ("conv", torch.zeros(2, 3, 5, 6), r"\(2, 3, 5, 6\).*\(5, 6, 3\)"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, wrong, words):

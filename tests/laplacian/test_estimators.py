@@ -101,9 +101,6 @@ def test_the_loss_is_a_pytree_whose_data_are_its_leaves():
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(loss))
 
 
-# From disk
-
-
 EPISODES, STEPS = 300, 100
 SIGMA = 0.15
 

@@ -5,7 +5,6 @@ import threading
 from typing import get_args
 
 import equinox as eqx
-import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.encoders import EncoderSpec, same_padding
-from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype, folded
+from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 from tests.support.representations import (
     answer,
@@ -46,16 +45,6 @@ def test_numpy_says_what_jax_says(kind, what, dtype):
     assert forward.dim == expected.shape[1]
     assert forward(batch[:1]).shape == (1, forward.dim)
     assert forward(batch[:0]).shape == (0, forward.dim)
-
-
-@pytest.mark.parametrize("what", WHATS)
-@settings(max_examples=30)
-@given(x=hnp.arrays(np.float32, 2, elements=st.floats(-1.5, 1.5, width=32)))
-def test_a_learned_representation_in_between_cells(four_room, what, x):
-    spread = np.std(four_room.reference[:, 1:]) if what == "eigenfunctions" else four_room.soft_distance
-    expected = answer(four_room, x, what)
-    for dtype in (np.float32, np.float64):
-        np.testing.assert_allclose(Forward(four_room, what, dtype)(x), expected, atol=1e-5 * spread, rtol=0)
 
 
 @settings(max_examples=60)
@@ -170,7 +159,7 @@ def test_without_rotation_no_column_is_the_constant_and_all_are_there():
     whole, batch = REPRESENTATIONS["mlp"], OBSERVATIONS["mlp"]
     rep = dataclasses.replace(whole, config={"settings": {"rotate": False}})
     assert_same(Forward(rep, "eigenfunctions")(batch), rep.eigenfunctions(batch))
-    with pytest.raises(ConfigError, match="filter 'unit' needs single eigenfunctions"):
+    with pytest.raises(ConfigError, match="'unit'"):
         Forward(rep, "unit")
 
 
@@ -178,9 +167,6 @@ def test_it_says_what_it_is():
     assert repr(Forward(REPRESENTATIONS["fourier"], "unit")) == (
         "Forward(unit: 3 numbers of observations of shape (2,))"
     )
-
-
-# What cannot be embedded, in the words of `Representation`
 
 
 def words(call, *args) -> str:
@@ -192,12 +178,12 @@ def words(call, *args) -> str:
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
-        *(("fourier", np.zeros(shape)) for shape in [(3,), (1,), (4, 3), (2, 2, 2), ()]),
-        ("fourier", 3),
-        *(("linear", wrong) for wrong in (-1, 9, np.int64(1_000), np.array([0, -1, 3]), np.array([9]))),
-        *(("linear", wrong) for wrong in (1.0, np.array([1.0, 2.0]), True, np.True_, np.zeros((3, 2), int))),
-        *(("conv", wrong) for wrong in (np.zeros((5, 5, 3)), np.zeros((3, 5, 6)), np.full((5, 6, 3), 256))),
-        *(("conv", wrong) for wrong in (np.full((2, 5, 6, 3), -1), np.full((5, 6, 3), np.nan))),
+        *(("fourier", wrong) for wrong in (np.zeros(3), np.zeros((2, 2, 2)), np.zeros(()), 3)),
+        *(("linear", wrong) for wrong in (-1, np.array([0, 9]), 1.0, True, np.zeros((3, 2), int))),
+        *(
+            ("conv", wrong)
+            for wrong in (np.zeros((5, 5, 3)), np.full((5, 6, 3), 256), np.full((5, 6, 3), np.nan))
+        ),
     ],
 )
 def test_what_is_wrong_is_said_as_the_representation_says_it(kind, wrong):
@@ -212,11 +198,9 @@ def test_nan_and_infinity_are_refused(kind, bad):
     for place in range(batch.shape[1]):
         one = batch[3].copy()
         one[place] = bad
-        with pytest.raises(DatasetError, match=r"^observation 0 holds NaN or infinity$"):
-            Forward(rep)(one)
+        assert words(Forward(rep), one) == words(rep.phi, one)
     batch[3, 1] = bad
-    with pytest.raises(DatasetError, match=r"^observation 3 holds NaN or infinity$"):
-        Forward(rep)(batch)
+    assert words(Forward(rep), batch) == words(rep.phi, batch)
 
 
 def test_large_numbers_are_not_taken_for_infinity():
@@ -224,10 +208,10 @@ def test_large_numbers_are_not_taken_for_infinity():
 
 
 def test_what_is_unknown_is_refused():
-    with pytest.raises(ConfigError, match=r"unknown what 'comute'; did you mean commute\?"):
+    with pytest.raises(ConfigError, match=r"'comute'.* commute\?"):
         check_what("comute")
     for dtype in (np.float16, np.int32, np.complex64):
-        with pytest.raises(ConfigError, match=f"dtype must be float32 or float64, not {np.dtype(dtype)}"):
+        with pytest.raises(ConfigError, match=f"dtype.* {np.dtype(dtype)}"):
             checked_dtype(dtype)
 
 
@@ -239,23 +223,9 @@ def test_the_constant_alone_is_refused():
         coefficients=whole.coefficients[:, :1],
         reference=whole.reference[:, :1],
     )
-    with pytest.raises(ConfigError, match="leaves out the constant and needs dim of 2 or more, not 1"):
+    with pytest.raises(ConfigError, match=r"dim .* 1"):
         Forward(rep, "eigenfunctions")
     assert Forward(rep, "phi").dim == 6
-
-
-# The parts
-
-
-def test_folding_adds_no_layer(kind):
-    """What the last layer gives is the answer: (inputs, d), whatever the answer is."""
-    rep = REPRESENTATIONS[kind]
-    plain, commute = folded(rep, "phi"), folded(rep, "commute")
-    assert len(plain.layers) == len(commute.layers)
-    assert plain.layers[-1][0].shape[1] == 6
-    assert commute.layers[-1][0].shape == (plain.layers[-1][0].shape[0], 3)
-    for (first, _), (second, _) in zip(plain.layers[:-1], commute.layers[:-1], strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 @given(size=st.integers(1, 50), stride=st.integers(1, 4))

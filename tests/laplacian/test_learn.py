@@ -1,11 +1,59 @@
-"""The size of a step, against all steps of the data and against `GoalReward.in_steps`."""
+"""What a representation is assembled from, and that nothing else stays behind.
+
+The size of a step is held against all steps of the data and against `GoalReward.in_steps`.
+"""
+
+import dataclasses
+import gc
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
 import lapwing
+from lapwing.data.experience import Experience
+from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.learn import represent
+from lapwing.laplacian.target import Target
+from lapwing.laplacian.train import encoder_spec, untrained_encoder
+from lapwing.settings.learn import LearnSettings
 from lapwing.shaping.rewards import Goal, GoalReward
+
+TINY = {"dim": 3, "steps": 2, "hidden": (8,), "fourier_features": 8, "batch": 8}
+
+
+@pytest.mark.parametrize("rotate", [True, False])
+def test_held_out_episodes_have_no_part_in_coefficients(rotate):
+    """Not even where they show that φ is over-fitted."""
+    numbers = Experience(np.repeat(np.arange(20), 20)[:, None].astype(np.float32), [20] * 20)
+    held_out = np.unique(numbers.split(0.2)[1].observations).astype(int)
+    walks = np.random.default_rng(0).normal(0, 0.1, (20, 20, 2)).cumsum(axis=1).astype(np.float32)
+    target = Target("walks", Experience.from_episodes(walks), held_out=0.2)
+    walks[held_out] = np.random.default_rng(1).normal(0, 3, (len(held_out), 20, 2))
+    other = dataclasses.replace(target, experience=Experience.from_episodes(walks))
+    settings = resolve(LearnSettings.from_keywords(TINY | {"rotate": rotate}), target)
+    encoder, spec = untrained_encoder(target, settings), encoder_spec(target, settings)
+    first, second = (represent(each, settings, encoder, spec) for each in (target, other))
+    np.testing.assert_array_equal(first.coefficients, second.coefficients)
+    np.testing.assert_array_equal(first.eigenvalues, second.eigenvalues)
+    assert first.config["fitted_on_held_out"] is False
+
+
+@pytest.mark.parametrize("source", ["PlaneFourRoom", "TwoRoom"])
+def test_neither_programs_nor_arrays_stay_behind(source):
+    """A program in a cache of JAX, with the arrays that it closes over, would stay for good."""
+
+    def living(seed: int) -> tuple[int, int]:
+        lapwing.learn(source, transitions=10_000, seed=seed, **TINY)
+        gc.collect()
+        return len(jax.local_devices()[0].client.live_executables()), len(jax.live_arrays())
+
+    living(seed=0)
+    assert living(seed=1) == living(seed=2) == living(seed=2)
+
+
+# The size of a step
 
 
 class Corridor(gymnasium.Env):

@@ -71,7 +71,7 @@ RAGGED = [5, 5, 3, 1, 4]
 
 
 class TestPairs:
-    @pytest.mark.parametrize("lam", [0.01, 0.3, 0.5])
+    @pytest.mark.parametrize("lam", [1e-6, 0.3, 0.5])
     def test_are_those_that_remain_when_others_are_discarded(self, lam):
         """Time and place are drawn again, so late places are rarer; redrawing τ alone is told apart."""
         horizons = horizons_of(RAGGED)
@@ -120,16 +120,6 @@ class TestPairs:
         assert (last < filled).all()
         np.testing.assert_array_equal(last // length, place // length)
 
-    def test_small_lam_is_one_step(self):
-        found = counts(horizons_of(RAGGED), 1e-6)
-        assert found[:, 1:].sum() == 0
-        assert (found[:, 0] > 0).all()
-
-    def test_every_place_is_drawn_even_where_one_step_follows(self):
-        found = counts(horizons_of([1] * 12), 0.5)
-        assert found.shape == (12, 1)
-        assert strangeness(found, np.full((12, 1), 1 / 12)) > 1e-4
-
     def test_the_key_decides_and_a_number_is_as_good_as_an_array(self):
         horizons = horizons_of(RAGGED)
         assert np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=3))
@@ -154,16 +144,11 @@ def within_episodes(length, filled, lam, key):
     return sample_recent_pairs(horizon, filled, lam, 64, key=key)
 
 
-# The learner
-
-
 class TestRecipes:
-    def test_the_numbers_are_those_of_the_paper(self):
+    def test_the_numbers_are_those_of_the_paper_or_others(self):
         assert PhiLearner.of(PRESETS["paper-control"]) == PhiLearner(2.0, 0.1, 0.99, 0.95, 128, 1e-3)
         assert PhiLearner.of(PRESETS["paper-shaping"]) == PhiLearner(5.0, 0.05, 0.9, 0.95, 128, 1e-3)
         assert LAM_FINAL == 0.95
-
-    def test_any_others_are_taken_over(self):
         recipe = LearnSettings(beta=3.0, delta=0.7, lam=0.5, batch=17, learning_rate=0.25)
         assert PhiLearner.of(recipe, 0.125) == PhiLearner(3.0, 0.7, 0.5, 0.125, 17, 0.25)
 
@@ -281,9 +266,6 @@ class TestSteps:
 
         assert angle(np.asarray(start.encoder.weight, float)) > 0.5
         assert angle(found) < 0.2
-
-
-# The reward
 
 
 SEEN = 5

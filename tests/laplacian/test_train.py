@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from lapwing.data.experience import Experience
 from lapwing.errors import LapwingWarning, NonFiniteError
 from lapwing.laplacian import train as learning
-from lapwing.laplacian.chain import sampled_chain
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, random_gap
 from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import Target, open_target
-from lapwing.laplacian.train import Trained, TrainState, make_loss, make_optimiser, train, untrained_encoder
+from lapwing.laplacian.train import Trained, TrainState, make_optimiser, train
 from lapwing.mazes import Maze, parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 from tests.support import exact
@@ -68,26 +66,11 @@ class Kept:
             raise KeyboardInterrupt
 
 
-# The same bits
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_the_same_seed_gives_the_same_bits(estimator):
-    assert bits(train(*small(estimator))) == small_bits(estimator)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_different_seeds_differ(estimator):
     target, settings = small(estimator)
     other = bits(train(target, dataclasses.replace(settings, seed=1)))
     assert all(a != b for a, b in zip(other, small_bits(estimator), strict=True) if len(a) > 64)
-
-
-def test_the_seed_decides_the_data_too():
-    first, second = (opened(transitions=500, dim=4, seed=seed)[0].experience for seed in (0, 1))
-    assert first is not None
-    assert second is not None
-    assert not np.array_equal(first.observations, second.observations)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -117,9 +100,6 @@ def test_a_finished_checkpoint_is_not_trained_further():
     assert bits(second) == bits(first)
     assert again.rows == []
     assert second.learn_seconds == first.learn_seconds
-
-
-# What is learned
 
 
 TWO_SMALL_ROOMS = """
@@ -228,24 +208,6 @@ def test_the_penalty_is_a_soft_threshold_on_the_spectrum(maze, survivors, correl
     assert found == pytest.approx(correlation, abs=0.0015)
 
 
-# The loss
-
-
-@pytest.mark.parametrize(("estimator", "batch"), [("pairwise", 8), ("pairwise", 256), ("sampled", 8)])
-def test_a_table_and_raw_observations_give_the_same_loss(estimator, batch):
-    """A small table is embedded whole, a larger one gathered from, and raw observations one by one."""
-    target, settings = small(estimator, batch=batch, lam=0.5)
-    assert target.experience is not None
-    everywhere = np.arange(len(target.experience.observations))
-    raw = Experience(target.experience.observe(everywhere), target.experience.lengths)
-    encoder, key = untrained_encoder(target, settings), jax.random.key(3)
-    losses = [
-        eqx.filter_jit(make_loss(each, settings, encoder))(encoder, 0, key)[0]
-        for each in (target, Target("raw", raw))
-    ]
-    assert float(losses[0]) == pytest.approx(float(losses[1]), rel=1e-5)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_metrics_of_a_run(estimator, monkeypatch):
     monkeypatch.setattr(learning, "CHUNKS", 10)
@@ -283,27 +245,10 @@ def test_a_loss_that_blows_up_names_the_step(steps, chunks, monkeypatch):
     """At step 0 the loss is finite and the update huge; whether a chunk ends there or not, step 1 is bad."""
     monkeypatch.setattr(learning, "CHUNKS", chunks)
     kept = Kept()
-    with pytest.raises(NonFiniteError, match=r"not finite at step 1; lower --learning-rate"):
+    with pytest.raises(NonFiniteError, match=r"step 1;.* --learning-rate"):
         train(*small("exact", learning_rate=1e30, steps=steps), checkpoints=kept)
     assert kept.rows == []
     assert kept.states == []
-
-
-def test_annealing_moves_lambda_from_its_first_value_to_its_last(monkeypatch):
-    """With φ all but frozen, G follows λ: pairs further apart differ more."""
-    monkeypatch.setattr(learning, "CHUNKS", 5)
-    settings = {"lam": 0.0, "lam_final": 0.95, "learning_rate": 1e-12, "batch": 4_096, "steps": 20}
-    target, resolved = small("pairwise", **settings)
-    kept = Kept()
-    encoder = train(target, resolved, checkpoints=kept).encoder
-    phi = np.asarray(jax.vmap(encoder.network)(jax.vmap(encoder.features)(jnp.asarray(target.states))))
-    drawn = [row["graph_drawing"] for row in kept.rows]
-    assert target.experience is not None
-    for chunk, measured in enumerate(drawn):
-        lams = [0.95 * step / 19 for step in range(4 * chunk, 4 * chunk + 4)]
-        expected = np.mean([sampled_chain(target.experience, lam).objective(phi) for lam in lams])
-        assert measured == pytest.approx(expected, rel=0.1)
-    assert drawn[-1] > 2 * drawn[0]
 
 
 @pytest.mark.parametrize(

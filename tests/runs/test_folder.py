@@ -15,22 +15,9 @@ from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, Storage
 from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from tests.support.folders import content, without_times
+from tests.support.interruptions import Interrupted, stop_at
 from tests.support.processes import ONE_THREAD, Zygote
 from tests.support.small_runs import SMALL
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
-
-
-def stop_at(step: int):
-    """A progress callback that interrupts the learning."""
-
-    def on_progress(phase, done, total, metrics):
-        if phase == "learning" and done >= step:
-            raise Interrupted
-
-    return on_progress
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +28,7 @@ def interrupted_run(tmp_path_factory) -> Path:
         patch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         patch.setattr(runs, "SHARE_OF_CHECKPOINTS", float("inf"))
         with pytest.raises(Interrupted):
-            lapwing.learn("FourRoom", out=out, on_progress=stop_at(31), **SMALL)
+            lapwing.learn("FourRoom", out=out, on_progress=stop_at("learning", 31), **SMALL)
     return out
 
 
@@ -66,9 +53,6 @@ def assert_same_run(first: Path, second: Path) -> None:
     one, other = RunFolder(first), RunFolder(second)
     assert without_times(one.result()) == without_times(other.result())
     assert without_times(one.metrics()) == without_times(other.metrics())
-
-
-# What a run leaves
 
 
 def test_a_finished_run_has_everything_and_no_checkpoints(four_room_run):
@@ -100,16 +84,13 @@ def test_an_unfinished_run_has_its_last_two_checkpoints(interrupted):
 def test_checkpoints_keep_their_distance_and_one_is_written_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 1e9)
     with pytest.raises(Interrupted):
-        lapwing.learn("FourRoom", out=tmp_path / "a", on_progress=stop_at(59), **SMALL)
+        lapwing.learn("FourRoom", out=tmp_path / "a", on_progress=stop_at("learning", 59), **SMALL)
     assert list((tmp_path / "a").glob("checkpoint*")) == []
     with pytest.raises(Interrupted):
-        lapwing.learn("FourRoom", out=tmp_path / "b", on_progress=stop_at(60), **SMALL)
+        lapwing.learn("FourRoom", out=tmp_path / "b", on_progress=stop_at("learning", 60), **SMALL)
     assert [path.name for path in (tmp_path / "b").glob("checkpoint*")] == [
         "checkpoint-000000060.safetensors"
     ]
-
-
-# Going on
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(interrupted, four_room_run):
@@ -135,7 +116,7 @@ def test_a_run_without_a_checkpoint_starts_over_to_the_same_bits(interrupted, fo
 
 
 def test_resuming_where_nothing_was_begun_begins(tmp_path, four_room_run):
-    with pytest.warns(LapwingWarning, match="holds no run to go on with"):
+    with pytest.warns(LapwingWarning, match="no run"):
         learn(tmp_path / "new", resume=True)
     assert_same_run(tmp_path / "new", four_room_run)
 
@@ -191,7 +172,7 @@ def damage_shape(path: Path) -> None:
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupted, four_room_run, damage):
     damage(interrupted / "checkpoint-000000031.safetensors")
     seen = []
-    with pytest.warns(LapwingWarning, match=r"checkpoint-000000031\.safetensors .*going back") as caught:
+    with pytest.warns(LapwingWarning, match=r"checkpoint-000000031\.safetensors") as caught:
         lapwing.learn(
             "FourRoom",
             out=interrupted,
@@ -215,29 +196,19 @@ def test_when_every_checkpoint_is_damaged_each_is_named_and_the_run_starts_over(
     assert_same_run(interrupted, four_room_run)
 
 
-# What is refused
-
-
-def test_a_finished_run_is_refused_and_untouched(finished):
-    before = content(finished)
-    with pytest.raises(ConfigError, match=r"run holds a finished run; choose another --out.*--overwrite"):
-        learn(finished)
-    assert content(finished) == before
-
-
-def test_an_unfinished_run_is_refused_and_untouched(interrupted):
-    before = content(interrupted)
-    with pytest.raises(ConfigError, match=r"run holds an unfinished run; go on with --resume.*--overwrite"):
-        learn(interrupted)
-    assert content(interrupted) == before
+@pytest.mark.parametrize(("kind", "remedy"), [("finished", "--out"), ("interrupted", "--resume")])
+def test_a_run_that_is_there_is_refused_and_untouched(request, kind, remedy):
+    out = request.getfixturevalue(kind)
+    before = content(out)
+    with pytest.raises(ConfigError, match=f"finished run; .*{remedy}.*--overwrite"):
+        learn(out)
+    assert content(out) == before
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"dim": 5}, "dim = 4, not 5"),
-        ({"seed": 1}, "seed = 0, not 1"),
-        ({"transitions": 6_000}, "transitions = 5000, not 6000"),
         ({"lam": 0.5}, r"lam = None, not 0\.5"),
         ({"hidden": (8,)}, r"hidden = \[32\], not \[8\]"),
         ({"observation": "index"}, "observation = 'position', not 'index'"),
@@ -251,35 +222,33 @@ def test_resuming_with_other_settings_names_the_field(interrupted, changed, mess
 
 
 def test_resuming_with_another_target_names_it(interrupted):
-    with pytest.raises(ConfigError, match="was begun with name = 'FourRoom', not 'OneRoom'"):
+    with pytest.raises(ConfigError, match="name = 'FourRoom', not 'OneRoom'"):
         lapwing.learn("OneRoom", out=interrupted, resume=True, **SMALL)
 
 
 def test_resuming_a_run_of_another_version_is_refused(interrupted):
     config = json.loads((interrupted / "config.json").read_text())
     (interrupted / "config.json").write_text(json.dumps(config | {"version": "0.0.1"}))
-    with pytest.raises(
-        CheckpointError, match=r"begun by lapwing 0\.0\.1; .*use that version, or .*--overwrite"
-    ):
+    with pytest.raises(CheckpointError, match=r"lapwing 0\.0\.1; .*--overwrite"):
         learn(interrupted, resume=True)
 
 
 def test_a_run_of_another_format_is_refused_by_every_reader(finished):
     config = json.loads((finished / "config.json").read_text())
     (finished / "config.json").write_text(json.dumps(config | {"format": 2, "version": "9.9"}))
-    message = r"config\.json was written by lapwing 9\.9 in format 2; lapwing .* reads format 1"
+    message = r"config\.json .* 9\.9 in format 2"
     with pytest.raises(CheckpointError, match=message):
         lapwing.load(finished)
     with pytest.raises(CheckpointError, match=message):
         learn(finished, resume=True)
-    with pytest.raises(ConfigError, match="holds a finished run"):
+    with pytest.raises(ConfigError, match="finished run"):
         learn(finished)
 
 
 def test_a_damaged_configuration_is_named(finished):
     (finished / "config.json").write_text("{")
     for attempt in (lambda: lapwing.load(finished), lambda: learn(finished, resume=True)):
-        with pytest.raises(CheckpointError, match=r"config\.json is damaged"):
+        with pytest.raises(CheckpointError, match=r"config\.json"):
             attempt()
 
 
@@ -291,7 +260,7 @@ def test_a_folder_of_someone_elses_is_refused_and_untouched(tmp_path, files, fla
     for name, text in files.items():
         (tmp_path / name).write_bytes(text)
     (tmp_path / "metrics.jsonl").write_bytes(b"not lapwing's")
-    with pytest.raises(ConfigError, match=r"is not empty and not a run folder .*choose another --out"):
+    with pytest.raises(ConfigError, match=f"{tmp_path} .*--out"):
         learn(tmp_path, **flag)
     assert content(tmp_path) == files | {"metrics.jsonl": b"not lapwing's"}
     assert not (tmp_path / ".lock").exists()
@@ -320,7 +289,7 @@ def test_overwriting_with_settings_that_cannot_be_used_loses_nothing(finished):
 
 
 def test_settings_that_cannot_be_used_leave_a_new_folder_free(tmp_path):
-    with pytest.raises(ConfigError, match="dim must be between 1 and 152"):
+    with pytest.raises(ConfigError, match=r"dim .* 152"):
         learn(tmp_path / "run", dim=500)
     learn(tmp_path / "run", steps=5)
     assert RunFolder(tmp_path / "run").finished
@@ -333,23 +302,17 @@ def test_overwrite_and_resume_exclude_each_other(finished):
 
 def test_a_run_folder_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StorageError, match="a part of the path is a file"):
-        learn(tmp_path / "file" / "run")
-    with pytest.raises(StorageError, match="a file is in the way"):
-        learn(tmp_path / "file")
+    for out in (tmp_path / "file" / "run", tmp_path / "file"):
+        with pytest.raises(StorageError, match=f"{out}: "):
+            learn(out)
 
 
-def test_a_folder_that_is_no_run_cannot_be_loaded(tmp_path):
-    with pytest.raises(ConfigError, match=r"is not a run folder: it has no config\.json"):
-        lapwing.load(tmp_path)
-
-
-def test_an_unfinished_run_cannot_be_loaded(interrupted):
-    with pytest.raises(ConfigError, match=r"holds an unfinished run; go on with .*--resume"):
+def test_what_is_no_finished_run_cannot_be_loaded(tmp_path, interrupted):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"not a run folder: .*config\.json"):
+        lapwing.load(tmp_path / "empty")
+    with pytest.raises(ConfigError, match=r"unfinished run; .*--resume"):
         lapwing.load(interrupted)
-
-
-# Two at once, and kill -9
 
 
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):
@@ -363,7 +326,7 @@ def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_pat
             assert first.poll() is None
             time.sleep(0.05)
         for flag in ({}, {"resume": True}, {"overwrite": True}):
-            with pytest.raises(StorageError, match=r"another process is writing to .*choose another --out"):
+            with pytest.raises(StorageError, match=f"another process .*{out}"):
                 learn(out, **flag)
         command = [sys.executable, "-m", "lapwing", *arguments, "--overwrite"]
         second = subprocess.run(command, capture_output=True, text=True)

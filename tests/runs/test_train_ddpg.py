@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -28,7 +29,6 @@ from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
 from lapwing.laplacian.encoders import EncoderSpec, init_encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import read_maze
-from lapwing.runs import folder as runs
 from lapwing.runs import train_ddpg
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
@@ -40,6 +40,7 @@ from lapwing.runs.train_ddpg import (
 )
 from lapwing.settings.agents import ControlSettings
 from tests.support.folders import content, without_times
+from tests.support.interruptions import Interrupted, stop_at
 
 TINY = {
     "envs": 4,
@@ -70,20 +71,6 @@ def shortened():
         patch.setattr(train_ddpg, "QUICK_PHI", tiny)
         patch.setattr(train_ddpg, "GATE_STATES", STATES)
         yield
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
-
-
-def stop_at(phase: str, step: int):
-    """A progress callback that interrupts a phase."""
-
-    def on_progress(named, done, total, metrics):
-        if named == phase and done >= step:
-            raise Interrupted
-
-    return on_progress
 
 
 def settings_of(**changed: Any) -> ControlSettings:
@@ -132,13 +119,6 @@ def phi(shaped) -> Representation:
 
 
 @pytest.fixture
-def often(monkeypatch) -> None:
-    """A checkpoint after every evaluation."""
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
-
-
-@pytest.fixture
 def handed_over(monkeypatch) -> list[tuple]:
     """What training would begin with: simulator, settings and reward; it is stopped there."""
     found: list[tuple] = []
@@ -165,9 +145,6 @@ def policy(agent: ControlAgent, seen: np.ndarray) -> np.ndarray:
 
 def agent_bytes(out: Path) -> bytes:
     return (out / "agent.safetensors").read_bytes()
-
-
-# A run
 
 
 class TestRuns:
@@ -221,15 +198,8 @@ class TestRuns:
         for run in (plain, shaped, online):
             config = RunFolder(run.out).config()
             assert config["kind"] == "agent"
-            assert config["target"] == {
-                "kind": "arena",
-                "name": "UMaze",
-                "text": read_maze("UMaze").text,
-                "body": "Point",
-                "cell": 2.0,
-                "goal": [3, 1],
-                "fast": True,
-            }
+            arena = {"name": "UMaze", "text": read_maze("UMaze").text, "body": "Point", "cell": 2.0}
+            assert config["target"] == arena | {"kind": "arena", "goal": [3, 1], "fast": True}
             assert config["settings"] == run.outcome.result["settings"]
         assert RunFolder(plain.out).config()["phi"] is None
         for run in (shaped, online):
@@ -247,21 +217,16 @@ class TestRuns:
 
     def test_a_folder_changes_nothing_of_the_agent(self, shaped, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
+        agent = lapwing.train("PointUMaze", **TINY, **SHAPED)
+        assert isinstance(agent, ControlAgent)
+        assert agent.config == shaped.outcome.agent.config
+        np.testing.assert_array_equal(
+            agent.act(some_observations()), shaped.outcome.agent.act(some_observations())
+        )
         outcome = train(None, SHAPED)
         assert without_times(outcome.result) == without_times(shaped.outcome.result)
         assert outcome.representation.sha256() == shaped.outcome.representation.sha256()
-        np.testing.assert_array_equal(
-            outcome.agent.act(some_observations()), shaped.outcome.agent.act(some_observations())
-        )
         assert list(tmp_path.iterdir()) == []
-
-    def test_by_name(self, plain):
-        agent = lapwing.train("PointUMaze", **TINY, **PLAIN)
-        assert isinstance(agent, ControlAgent)
-        np.testing.assert_array_equal(
-            agent.act(some_observations()), plain.outcome.agent.act(some_observations())
-        )
-        assert agent.config == plain.outcome.agent.config
 
     def test_a_representation_that_is_given_is_used(self, shaped, phi, tmp_path):
         """To the same agent as one that was learned, whether as it is or by its path."""
@@ -284,9 +249,6 @@ class TestRuns:
         np.testing.assert_allclose(reward(seen), -0.5 * latent - 0.5 * away, rtol=1e-4, atol=1e-6)
 
 
-# Going on
-
-
 class TestGoingOn:
     def test_a_finished_run_is_only_read(self, any_run):
         before = content(any_run.out)
@@ -304,10 +266,9 @@ class TestGoingOn:
         with pytest.raises(Interrupted):
             train(out, SHAPED, on_progress=stop_at(phase, step))
         assert not RunFolder(out).finished
-        with pytest.raises(ConfigError, match="unfinished run"):
-            reopen_control(out)
-        with pytest.raises(ConfigError, match="unfinished run"):
-            lapwing.load(out)
+        for read in (reopen_control, lapwing.load):
+            with pytest.raises(ConfigError, match=f"{out} .*unfinished"):
+                read(out)
         phases = []
         train(out, SHAPED, resume=True, on_progress=lambda phase, done, *_: phases.append((phase, done)))
         assert agent_bytes(out) == agent_bytes(shaped.out)
@@ -332,14 +293,10 @@ class TestGoingOn:
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
-            ({"steps": 160}, "steps = 80, not 160"),
             ({"reward": "laplacian"}, "reward = 'mix', not 'laplacian'"),
             ({"filter": "heat"}, "filter = 'commute', not 'heat'"),
-            ({"seed": 1}, "seed = 0, not 1"),
-            ({"hidden": (9,)}, r"hidden = \[8\], not \[9\]"),
             ({"goal": "1,1"}, r"goal = \[3, 1\], not \[1, 1\]"),
             ({"cell": 3.0}, r"cell = 2\.0, not 3\.0"),
-            ({"fast": False}, "fast = True, not False"),
             ({"online": True}, "filter = 'commute', not 'soft'"),
         ],
         ids=str,
@@ -348,41 +305,35 @@ class TestGoingOn:
         out = Path(shutil.copytree(shaped.out, tmp_path / "run"))
         (out / "result.json").unlink()
         before = content(out)
-        with pytest.raises(ConfigError, match=f"was begun with {message}; resume with the same settings"):
+        with pytest.raises(ConfigError, match=message):
             train(out, SHAPED | changed, resume=True)
         assert content(out) == before
 
     def test_another_body_another_phi_and_another_recipe_too(self, shaped, phi, tmp_path, monkeypatch):
         out = Path(shutil.copytree(shaped.out, tmp_path / "run"))
         (out / "result.json").unlink()
-        with pytest.raises(ConfigError, match="was begun with body = 'Point', not 'Ant'"):
+        with pytest.raises(ConfigError, match="body = 'Point', not 'Ant'"):
             train_control(open_arena("AntUMaze"), settings_of(**SHAPED), out, resume=True)
-        with pytest.raises(ConfigError, match=r"was begun with sha256 = None, not '\w+'"):
+        with pytest.raises(ConfigError, match=r"sha256 = None, not '\w+'"):
             train(out, SHAPED, representation=phi, resume=True)
         monkeypatch.setattr(train_ddpg, "QUICK_PHI", train_ddpg.QUICK_PHI | {"steps": 21})
-        with pytest.raises(ConfigError, match="was begun with steps = 20, not 21"):
+        with pytest.raises(ConfigError, match="steps = 20, not 21"):
             train(out, SHAPED, resume=True)
 
     @pytest.mark.parametrize(
-        ("file", "left", "message", "remedy"),
+        ("file", "left"),
         [
-            ("experience.npz", b"PK", "is damaged or not an", "delete that file, and --resume collects it"),
-            ("result.json", b"{", "is damaged: it is not JSON", "delete the folder"),
-            ("config.json", b"", "is damaged: it is not JSON", "delete the folder"),
-            ("config.json", b"{}", "was written by lapwing unknown", "delete the folder"),
-            ("config.json", None, "has lost its config.json", "delete the folder"),
-            (
-                "representation.safetensors",
-                b"\0" * 99,
-                "is damaged or not a lapwing file",
-                "delete the folder",
-            ),
-            ("representation.safetensors", None, "has lost representation.safetensors", "delete the folder"),
+            ("experience.npz", b"PK"),
+            ("result.json", b"{"),
+            ("config.json", b"{}"),
+            ("config.json", None),
+            ("representation.safetensors", b"\0" * 99),
+            ("representation.safetensors", None),
         ],
         ids=str,
     )
     def test_a_damaged_run_of_phi_is_told_with_what_to_delete(
-        self, shaped, tmp_path, handed_over, file, left, message, remedy
+        self, shaped, tmp_path, handed_over, file, left
     ):
         out = Path(shutil.copytree(shaped.out, tmp_path / "run"))
         (out / "result.json").unlink()
@@ -390,17 +341,13 @@ class TestGoingOn:
         (inner / file).unlink()
         if left is not None:
             (inner / file).write_bytes(left)
-        with pytest.raises(lapwing.errors.LapwingError) as caught:
+        remedy = "delete that file" if file == "experience.npz" else f"delete the folder {inner}"
+        with pytest.raises(lapwing.errors.LapwingError, match=f"{file}.*{remedy}"):
             train(out, SHAPED, resume=True)
-        told = str(caught.value)
-        assert message in told
-        assert remedy in told
-        assert str(inner) in told
-        if "folder" in remedy:
-            assert f"delete the folder {inner}, and --resume learns φ again" in told
-            shutil.rmtree(inner)
-        else:
+        if file == "experience.npz":
             (inner / file).unlink()
+        else:
+            shutil.rmtree(inner)
         with pytest.raises(Interrupted):
             train(out, SHAPED, resume=True)
         assert lapwing.load(inner).sha256() == shaped.outcome.representation.sha256()
@@ -408,7 +355,7 @@ class TestGoingOn:
 
     def test_a_finished_run_is_refused_without_a_word(self, plain):
         before = content(plain.out)
-        with pytest.raises(ConfigError, match="holds a finished run; choose another --out"):
+        with pytest.raises(ConfigError, match=r"finished run.* --out"):
             train(plain.out, PLAIN)
         assert content(plain.out) == before
 
@@ -441,20 +388,16 @@ class TestReopened:
         result = json.loads((out / "result.json").read_text())
         kept = {name: value for name, value in result.items() if name not in lost} if lost else []
         (out / "result.json").write_text(json.dumps(kept))
-        words = lost[-1] if lost else "target, reward"
         with pytest.raises(
-            CheckpointError, match=rf"result\.json is damaged: it lacks .*{words}.*; delete it"
+            CheckpointError, match=rf"result\.json .*{lost[-1] if lost else 'target, reward'}"
         ):
             reopen_control(out)
         (out / "result.json").unlink()
         assert without_times(train(out, PLAIN, resume=True).result) == without_times(plain.outcome.result)
 
     def test_an_agent_is_no_representations_run(self, shaped):
-        with pytest.raises(ConfigError, match=r"run holds an agent; its φ, if it has one, is in"):
+        with pytest.raises(ConfigError, match="run holds an agent"):
             reopen(shaped.out)
-
-
-# φ
 
 
 class TestPhi:
@@ -467,7 +410,7 @@ class TestPhi:
         assert lapwing.load(shaped.out / "representation").sha256() == lapwing.load(shaped.out).sha256()
 
     def test_a_run_without_one_is_told(self, plain):
-        with pytest.raises(ConfigError, match=r"holds an agent whose reward uses no φ; lapwing\.load_agent"):
+        with pytest.raises(ConfigError, match=r"no φ; lapwing\.load_agent"):
             lapwing.load(plain.out)
 
     @pytest.mark.parametrize(("name", "filter_"), [("shaped", "commute"), ("online", "soft")])
@@ -487,16 +430,6 @@ class TestPhi:
         assert (config["settings"]["lam"], config["settings"]["lam_final"]) == (0.99, 0.95)
         assert (config["settings"]["beta"], config["settings"]["delta"]) == (2.0, 0.1)
         assert config["provenance"]["transitions"] == 4 * 30 - 9, "thirty rounds of four bodies, 9 episodes"
-
-    def test_the_map_of_its_distance(self, shaped):
-        arena, found = shaped.outcome.arena, shaped.outcome.goal_map()
-        assert found.shape == (len(arena.points),)
-        expected = shaped.outcome.representation.distance(
-            arena.points.astype(np.float32), np.float32([-2, -2]), "commute"
-        )
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-        nearest = np.linalg.norm(arena.points - [-2, -2], axis=1).argmin()
-        assert found[nearest] < 0.3 * found.max()
 
     def test_of_the_whole_state(self, phi):
         """The reward fullmix: bodies at rest on the map, and a goal at rest."""
@@ -528,11 +461,7 @@ class TestPhi:
             train(None, SHAPED, representation=phi)
         words = [str(each.message) for each in said if each.category is LapwingWarning]
         assert len(words) == warned
-        if warned:
-            assert (
-                f"with a correlation of only {gate:.2f} (l2: {straight:.2f}), and 0.85 is wanted" in words[0]
-            )
-            assert "try --filter commute" in words[0]
+        assert all(f"{gate:.2f} (l2: {straight:.2f})" in each for each in words)
 
     def test_an_untrained_one_is_warned_of(self, phi, handed_over):
         """It says the same of every state."""
@@ -542,11 +471,8 @@ class TestPhi:
             phi.encoder,
             (jnp.zeros_like(last.weight), jnp.zeros_like(last.bias)),
         )
-        with pytest.warns(LapwingWarning, match=r"correlation of only 0\.00"), pytest.raises(Interrupted):
+        with pytest.warns(LapwingWarning, match=r" 0\.00"), pytest.raises(Interrupted):
             train(None, SHAPED, representation=dataclasses.replace(phi, encoder=blind))
-
-
-# The agent
 
 
 class TestAgent:
@@ -568,31 +494,24 @@ class TestAgent:
         assert agent.act(many.tolist()).shape == (9, 2)
         assert agent.act(np.zeros((0, 6))).shape == (0, 2)
 
-    @pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((4, 7)), np.zeros(()), np.zeros((1, 1, 6))])
-    def test_observations_of_another_shape_are_refused(self, plain, wrong):
-        with pytest.raises(ConfigError, match=r"observations have shape .*; this agent takes \(6,\)"):
-            plain.outcome.agent.act(wrong)
+    def test_observations_of_another_shape_are_refused(self, plain):
+        for wrong in (np.zeros(5), np.zeros((4, 7)), np.zeros(()), np.zeros((1, 1, 6))):
+            with pytest.raises(ConfigError, match=rf"{re.escape(str(wrong.shape))}.*\(6,\)"):
+                plain.outcome.agent.act(wrong)
 
     def test_what_the_environment_gives_will_do(self, plain):
         agent, many = plain.outcome.agent, some_observations()
         given = {"observation": many, "achieved_goal": many[:, :2], "desired_goal": many[:, :2]}
         np.testing.assert_array_equal(agent.act(given), agent.act(many))
         np.testing.assert_array_equal(agent.act({"observation": many[0]}), agent.act(many[0]))
-        with pytest.raises(ConfigError, match="parts achieved_goal; observation is missing"):
+        with pytest.raises(ConfigError, match="achieved_goal; observation is missing"):
             agent.act({"achieved_goal": many[0]})
 
     def test_what_is_no_number_is_refused(self, plain):
         seen = some_observations(3)
         seen[1, 4] = np.nan
-        with pytest.raises(lapwing.errors.DatasetError, match="observation 1 holds NaN or infinity"):
+        with pytest.raises(lapwing.errors.DatasetError, match="observation 1 "):
             plain.outcome.agent.act(seen)
-
-    def test_what_it_is(self, plain):
-        agent = plain.outcome.agent
-        assert repr(agent) == "ControlAgent(PointUMaze: 2 numbers in an action, mlp network)"
-        assert (agent.spec.shape, agent.spec.dim, agent.spec.hidden) == ((6,), 2, (8,))
-        assert agent.config["target"] == "PointUMaze"
-        assert agent.config["arena"] == open_arena("PointUMaze", fast=True).description()
 
     def test_round_trip(self, plain, tmp_path):
         plain.outcome.agent.save(tmp_path / "mine.safetensors")
@@ -600,14 +519,6 @@ class TestAgent:
         assert (again.spec, again.config) == (plain.outcome.agent.spec, plain.outcome.agent.config)
         again.save(tmp_path / "again.safetensors")
         assert (tmp_path / "again.safetensors").read_bytes() == agent_bytes(plain.out)
-
-    @pytest.mark.parametrize("place", [0, 300, 0.5, -1])
-    def test_one_flipped_bit_is_noticed(self, plain, tmp_path, place):
-        damaged = bytearray(agent_bytes(plain.out))
-        damaged[int(place * len(damaged)) if isinstance(place, float) else place] ^= 1
-        (tmp_path / "agent.safetensors").write_bytes(damaged)
-        with pytest.raises(CheckpointError, match=r"agent\.safetensors is damaged"):
-            lapwing.load_agent(tmp_path)
 
     def test_a_file_that_does_not_fit_its_description_is_refused(self, plain, tmp_path):
         path = tmp_path / "agent.safetensors"
@@ -619,15 +530,12 @@ class TestAgent:
             (tensors, {name: value for name, value in manifest.items() if name != "config"}),
         ):
             storage.write_tensors(path, *wrong)
-            with pytest.raises(CheckpointError, match=r"agent\.safetensors does not fit its own description"):
+            with pytest.raises(CheckpointError, match=r"agent\.safetensors"):
                 lapwing.load_agent(path)
 
     def test_it_is_no_representation(self, plain):
-        with pytest.raises(CheckpointError, match=r"agent\.safetensors holds an agent, not a representation"):
+        with pytest.raises(CheckpointError, match=r"agent\.safetensors"):
             lapwing.load(plain.out / "agent.safetensors")
-
-
-# How φ and the agent are learned, where nothing is said
 
 
 class TestDefaults:
@@ -693,19 +601,16 @@ class TestDefaults:
             lapwing.train("PointUMaze", goal=goal, cell=3.0, **TINY, **PLAIN)
         simulator, _, reward = handed_over[0]
         assert simulator.arena == open_arena("PointUMaze", goal=(1, 1), cell=3.0, fast=True)
-        assert reward(np.float32([[-3, 3, 0, 0, 0, 0]])).tolist() == [0]
-
-    def test_an_arena_that_is_given_keeps_its_goal_and_its_cells(self, handed_over):
-        arena = open_arena("PointUMaze", goal=(1, 1), cell=3.0, fast=True)
         with pytest.raises(Interrupted):
-            lapwing.train(arena, **TINY, **PLAIN)
-        assert handed_over[0][0].arena == arena
+            lapwing.train(simulator.arena, **TINY, **PLAIN)
+        assert handed_over[1][0].arena == simulator.arena, "as it is given"
+        assert reward(np.float32([[-3, 3, 0, 0, 0, 0]])).tolist() == [0]
 
     def test_a_maze_without_a_goal_is_given_one(self, handed_over, tmp_path):
         """As the message says that refuses it without."""
         (tmp_path / "mine.txt").write_text("#####\n#...#\n#####\n")
         target = f"Point:{tmp_path / 'mine.txt'}"
-        with pytest.raises(ConfigError, match="mine has no cell marked G; name one with --goal ROW,COLUMN"):
+        with pytest.raises(ConfigError, match=r"mine .*--goal"):
             lapwing.train(target, **TINY, **PLAIN)
         with pytest.raises(Interrupted):
             lapwing.train(target, goal="1,1", **TINY, **PLAIN)
@@ -720,20 +625,6 @@ class TestDefaults:
 
 
 class TestStepsToSuccess:
-    @pytest.mark.parametrize(
-        ("success", "first", "for_good"),
-        [
-            ([0.5, 0.92, 0.8], 20, None),
-            ([0.9, 0.1, 0.9], 10, 30),
-            ([0.9, 0.95, 1.0], 10, 10),
-            ([0.0, 0.0, 1.0], 30, 30),
-            ([0.89, 0.5, 0.0], None, None),
-        ],
-    )
-    def test_by_hand(self, success, first, for_good):
-        assert steps_to_success(np.array([10, 20, 30]), np.array(success)) == first
-        assert steps_to_stay(np.array([10, 20, 30]), np.array(success)) == for_good
-
     @given(st.lists(st.integers(0, 49), min_size=1, max_size=12))
     def test_is_the_first_that_is_good_and_the_first_from_which_on_all_are(self, reached):
         at, success = np.arange(1, len(reached) + 1) * 16, np.array(reached) / 49
@@ -743,9 +634,6 @@ class TestStepsToSuccess:
         found = steps_to_success(at, success), steps_to_stay(at, success)
         assert found == (first[0] if first else None, for_good[0] if for_good else None)
         json.dumps(found)
-
-
-# What is refused
 
 
 @pytest.fixture
@@ -768,68 +656,59 @@ def otherwise(phi: Representation, **changed: Any) -> Representation:
 
 class TestRefused:
     @pytest.mark.parametrize(
-        ("changed", "message"),
+        ("changed", "words"),
         [
-            ({"step": 10}, "unknown setting 'step'; did you mean steps"),
-            ({"learning_rate": 0.1}, "unknown setting 'learning_rate'; "),
-            ({"reward": "fullmax"}, "reward must be one of .*; did you mean fullmix"),
-            ({"reward": "potential"}, "reward must be one of sparse, l2, rawmix, laplacian, mix, fullmix"),
-            ({"reward": "mix", "filter": "comute"}, "filter must be one of .*; did you mean commute"),
-            ({"steps": 81}, "steps must be a multiple of envs, which is 4, not 81; all bodies take a step"),
-            ({"random_steps": 42}, "random_steps must be a multiple of envs, which is 4, not 42"),
-            ({"evaluate_every": 2}, "evaluate_every must be a multiple of envs, which is 4, not 2"),
-            ({"steps": 0}, "steps must be a whole number at least 1"),
-            ({"envs": 0}, "envs must be a whole number at least 1"),
-            ({"gamma": 1.0}, "gamma must be a number above 0 and below 1, not 1.0"),
-            ({"noise_settle": 1.5}, "noise_settle must be a number at least 0 and at most 1, not 1.5"),
-            ({"critic_rate": 0.0}, "critic_rate must be a number above 0, not 0.0"),
-            ({"goal": "0,0"}, r"goal \(0,0\) is a wall of UMaze; choose a floor cell"),
-            ({"goal": "2,1"}, r"goal \(2,1\) is a wall of UMaze"),
-            ({"goal": "9,1"}, r"goal \(9,1\) lies outside UMaze"),
-            ({"goal": "there"}, "goal must be ROW,COLUMN such as 10,3, not 'there'"),
-            ({"cell": 1e200}, r"cell must be a number at most 1,000, not 1e\+200"),
-            ({"cell": 0.5}, "cells of 0.5 leave no room for the body Point.*make --cell larger"),
-            ({"reward": "sparse", "filter": "soft"}, "reward 'sparse' uses no φ; leave --filter out"),
-            ({"reward": "sparse", "online": True}, "reward 'sparse' uses no φ; leave --online out"),
-            (
-                ONLINE | {"filter": "commute"},
-                "filter 'commute' needs single eigenfunctions.*leave --filter out",
-            ),
+            ({"step": 10}, r"'step'.* steps\?"),
+            ({"reward": "fullmax"}, "reward .* fullmix"),
+            ({"reward": "potential"}, "reward .*'potential'"),
+            ({"reward": "mix", "filter": "comute"}, "filter .* commute"),
+            ({"steps": 81}, "steps must be a multiple of envs, which is 4, not 81"),
+            ({"random_steps": 42}, "random_steps .* 4, not 42"),
+            ({"evaluate_every": 2}, "evaluate_every .* 4, not 2"),
+            ({"envs": 0}, "envs .* 0"),
+            ({"gamma": 1.0}, "gamma .* 1.0"),
+            ({"noise_settle": 1.5}, "noise_settle .* 1.5"),
+            ({"critic_rate": 0.0}, "critic_rate .* 0.0"),
+            ({"goal": "2,1"}, r"goal \(2,1\) is a wall"),
+            ({"goal": "9,1"}, r"goal \(9,1\) lies outside"),
+            ({"goal": "there"}, "goal .* 'there'"),
+            ({"cell": 1e200}, r"cell .* 1e\+200"),
+            ({"cell": 0.5}, "0.5 .* Point"),
+            ({"reward": "sparse", "filter": "soft"}, "'sparse'.* --filter"),
+            ({"reward": "sparse", "online": True}, "'sparse'.* --online"),
+            (ONLINE | {"filter": "commute"}, "'commute'.* --filter"),
         ],
         ids=str,
     )
-    def test_settings(self, unchecked_types, tmp_path, changed, message):
-        with pytest.raises(ConfigError, match=message):
+    def test_settings(self, unchecked_types, tmp_path, changed, words):
+        with pytest.raises(ConfigError, match=words):
             lapwing.train("PointUMaze", out=tmp_path / "run", **(TINY | PLAIN | changed))
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_preset(self, tmp_path):
-        for wrong, hint in (("quik", "did you mean quick"), ("default", "known: paper, quick")):
-            with pytest.raises(ConfigError, match=f"unknown preset {wrong!r}; {hint}"):
+    def test_a_preset_or_an_arena(self, tmp_path):
+        for wrong, hint in (("quik", "quick"), ("default", "paper, quick")):
+            with pytest.raises(ConfigError, match=f"preset {wrong!r}.*{hint}"):
                 inspect.unwrap(lapwing.train)("PointUMaze", preset=wrong, out=tmp_path / "run")
-        assert list(tmp_path.iterdir()) == []
-
-    def test_an_arena(self, tmp_path):
-        with pytest.raises(ConfigError, match=r"unknown target 'PointUMase'.*did you mean PointUMaze"):
+        with pytest.raises(ConfigError, match=r"'PointUMase'.* PointUMaze"):
             lapwing.train("PointUMase", out=tmp_path / "run", **TINY)
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("flag", ["overwrite", "resume"])
     def test_overwrite_and_resume_need_a_folder(self, flag):
-        with pytest.raises(ConfigError, match="overwrite and resume go with out; name a run folder"):
+        with pytest.raises(ConfigError, match="out"):
             lapwing.train("PointUMaze", **{flag: True}, **TINY)
 
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
-            ({"body": "Ant"}, "another body: Ant, not Point; learn one with lapwing learn PointUMaze"),
-            ({"name": "HookMaze", "text": read_maze("HookMaze").text}, "another maze: HookMaze, not UMaze"),
-            ({"cell": 3.0}, r"another cell: 3\.0, not 2\.0; learn one with lapwing learn PointUMaze"),
+            ({"body": "Ant"}, "body: Ant, not Point; .*lapwing learn PointUMaze"),
+            ({"name": "HookMaze", "text": read_maze("HookMaze").text}, "maze: HookMaze, not UMaze"),
+            ({"cell": 3.0}, r"cell: 3\.0, not 2\.0"),
         ],
         ids=str,
     )
     def test_phi_of_another_arena(self, phi, tmp_path, changed, message):
-        with pytest.raises(ConfigError, match=f"the representation was learned with {message}"):
+        with pytest.raises(ConfigError, match=message):
             train(tmp_path / "run", SHAPED, representation=elsewhere(phi, **changed))
         assert list(tmp_path.iterdir()) == []
 
@@ -837,14 +716,12 @@ class TestRefused:
         """The command names the file as it was named here."""
         monkeypatch.chdir(tmp_path)
         Path("mine.txt").write_text("#####\n#.G.#\n#####\n")
-        words = r"another maze: UMaze, not mine; learn one with lapwing learn Point:\./mine\.txt$"
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=r"maze: UMaze, not mine; .*lapwing learn Point:\./mine\.txt$"):
             lapwing.train("Point:./mine.txt", representation=phi, **TINY, **SHAPED)
 
     def test_phi_for_cells_of_another_width(self, phi):
         """Which `lapwing learn` has no setting for."""
-        words = r"another cell: 2\.0, not 1\.5; leave --representation out, and φ is learned in this arena"
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=r"cell: 2\.0, not 1\.5; leave --representation out"):
             train(None, SHAPED | {"cell": 1.5}, representation=phi)
 
     @pytest.mark.parametrize("changed", [{"goal": [1, 1]}, {"fast": False}], ids=str)
@@ -856,31 +733,21 @@ class TestRefused:
 
     def test_phi_of_a_gridworld(self, phi, tmp_path):
         of_maze = dataclasses.replace(phi, config={"target": "FourRoom", "maze": "...", "settings": {}})
-        with pytest.raises(
-            ConfigError,
-            match="learned on FourRoom, which is no arena; learn one with lapwing learn PointUMaze",
-        ):
+        with pytest.raises(ConfigError, match=r"FourRoom.* lapwing learn PointUMaze"):
             train(tmp_path / "run", SHAPED, representation=of_maze)
         assert list(tmp_path.iterdir()) == []
 
-    def test_phi_that_sees_something_else(self, phi, tmp_path):
-        with pytest.raises(ConfigError, match="sees position, and reward 'fullmix' needs state; learn one"):
-            train(tmp_path / "run", {"reward": "fullmix"}, representation=phi)
+    def test_phi_that_sees_something_else_or_would_not_be_used(self, phi, tmp_path):
         whole = otherwise(phi, observation="state")
-        with pytest.raises(ConfigError, match="sees state, and reward 'mix' needs position; learn one"):
-            train(tmp_path / "run", SHAPED, representation=whole)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_phi_that_would_not_be_used(self, phi, tmp_path):
-        with pytest.raises(ConfigError, match="reward 'sparse' uses no φ; leave --representation out"):
-            train(tmp_path / "run", {"reward": "sparse"}, representation=phi)
-        with pytest.raises(ConfigError, match="online learns φ beside the agent; leave --representation or"):
-            train(tmp_path / "run", ONLINE, representation=phi)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_a_filter_that_phi_has_not(self, phi, tmp_path):
-        with pytest.raises(ConfigError, match="filter 'heat' needs single eigenfunctions"):
-            train(tmp_path / "run", SHAPED | {"filter": "heat"}, representation=otherwise(phi, rotate=False))
+        for changed, learned, words in [
+            ({"reward": "fullmix"}, phi, "sees position, .*'fullmix' needs state"),
+            (SHAPED, whole, "sees state, .*'mix' needs position"),
+            ({"reward": "sparse"}, phi, "'sparse'.* --representation"),
+            (ONLINE, phi, "online .*--representation"),
+            (SHAPED | {"filter": "heat"}, otherwise(phi, rotate=False), "'heat'"),
+        ]:
+            with pytest.raises(ConfigError, match=words):
+                train(tmp_path / "run", changed, representation=learned)
         assert list(tmp_path.iterdir()) == []
 
     def test_phi_without_single_eigenfunctions_is_taken_as_it_was_learned(self, phi, handed_over):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lapwing.integrations.neighbours import FAINTEST
+from lapwing.integrations.sklearn import FAINTEST
 
 
 def distance_matrix(points: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import parse_maze
 from lapwing.settings.agents import AgentSettings
 from lapwing.shaping.tasks import GridTask, grid_task
+from tests.support.interruptions import Interrupted
 
 MAZE = "...G\n.#..\n....\n"
 TINY = AgentSettings(
@@ -24,10 +25,6 @@ TINY = AgentSettings(
     target_rate=0.3,
 )
 """Trained in a moment; 50 and 120 are no multiples of 7."""
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
 
 
 class Kept:

@@ -277,6 +277,7 @@ def _reproduce(command: Reproduce) -> None:
                     jobs=_cores() if command.jobs is None else command.jobs,
                     seeds=command.seeds,
                     only=command.only,
+                    draw_only=command.draw_only,
                     retry=command.retry,
                     overwrite=command.overwrite,
                     on_status=on_status,

@@ -221,6 +221,8 @@ class Reproduce:
     """How many seeds, from 0 on."""
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=VALUE ...")] = ()
     """Run a part of the grid: by environment, method, input, n, d, beta, reward or seed."""
+    draw_only: bool = False
+    """Run nothing: text and picture of what is in the table."""
     retry: bool = False
     """Try runs again that failed."""
     overwrite: bool = False

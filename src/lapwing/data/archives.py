@@ -173,7 +173,7 @@ def _check_entry(path: Path, name: str, entry: zipfile.ZipInfo) -> None:
             "save it with numpy.savez or numpy.savez_compressed"
         )
     if entry.header_offset + entry.compress_size > path.stat().st_size:
-        raise ValueError(f"{name!r} goes on after the end of the file")
+        raise ValueError(f"{name!r} extends beyond the end of the file")
     if entry.compress_type == zipfile.ZIP_STORED and entry.file_size != entry.compress_size:
         raise ValueError(f"{name!r} has two sizes, {entry.file_size} and {entry.compress_size}")
     if entry.file_size > max(BOMB_BYTES, BOMB_RATIO * entry.compress_size):

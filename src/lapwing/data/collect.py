@@ -140,13 +140,15 @@ def _step_single(
                 action = policy(observation)  # type: ignore[misc]
                 if step == 1:
                     _check_action(action, env.action_space)
-            told = env.step(action)
+            returned = env.step(action)
         except Exception as error:
             raise _raised(error) from error
         try:
-            observation, _, terminated, truncated, _ = told
+            observation, _, terminated, truncated, _ = returned
         except (TypeError, ValueError):
-            raise _old_interface("step", told, "(observation, reward, terminated, truncated, info)") from None
+            raise _old_interface(
+                "step", returned, "(observation, reward, terminated, truncated, info)"
+            ) from None
         # As `bytes_of` does, but a call is a good part of a quick environment's step.
         try:
             seen = observation if key is None else observation[key]
@@ -317,16 +319,16 @@ def _raised(error: Exception) -> LapwingError:
 def _reset(env: gymnasium.Env | VectorEnv, seed: int | None = None) -> Any:
     """The first observation of an episode."""
     try:
-        told: Any = env.reset() if seed is None else env.reset(seed=seed)
+        returned: Any = env.reset() if seed is None else env.reset(seed=seed)
     except Exception as error:
         raise _raised(error) from error
-    if not isinstance(told, tuple) or len(told) != 2:
-        raise _old_interface("reset", told, "(observation, info)")
-    return told[0]
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise _old_interface("reset", returned, "(observation, info)")
+    return returned[0]
 
 
-def _old_interface(method: str, told: Any, wanted: str) -> ConfigError:
-    found = f"a tuple of {len(told)}" if isinstance(told, tuple) else f"one {type(told).__name__}"
+def _old_interface(method: str, returned: Any, wanted: str) -> ConfigError:
+    found = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else f"one {type(returned).__name__}"
     return ConfigError(
         f"{method}() of the environment returns {found}, not {wanted}; bring it to Gymnasium's interface "
         "(for an environment of old Gym: shimmy's GymV21CompatibilityV0)"

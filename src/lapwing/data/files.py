@@ -34,7 +34,7 @@ ARCHIVED = ("observations", "lengths", *END_MARKS, "table", "sha256")
 
 
 def load_experience(path: str | Path) -> Experience:
-    """Read an .npz file, or a folder that `save_episodes` wrote, whose observations are mapped, not loaded.
+    """Read an .npz file, or a folder that `save_episodes` wrote, whose observations are memory-mapped.
 
     An .npz file holds `observations` with `lengths`, or with `ends`, or with `terminals` and `timeouts`;
     docs/data.md has the layout. Pickled content is refused, never run.
@@ -119,7 +119,7 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
         episodes: arrays of observations, one an episode, from a generator for instance.
 
     Returns:
-        The experience, mapped from the folder.
+        The experience, memory-mapped from the folder.
 
     Example:
         >>> import tempfile
@@ -254,7 +254,7 @@ def _load_folder(folder: Path) -> Experience:
             observations,
             lengths,
             table,
-            on_piece=lambda piece: digest.update(np.ascontiguousarray(piece).data),
+            on_chunk=lambda chunk: digest.update(np.ascontiguousarray(chunk).data),
         )
     except DatasetError as error:
         raise DatasetError(f"{folder}: {error}") from error

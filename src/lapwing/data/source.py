@@ -93,7 +93,7 @@ def _named(text: str, path: Path) -> Source:
     if _is_file(path / "config.json"):
         raise ConfigError(
             f"{text} is a run folder; lapwing evaluate {text} measures it, "
-            f"lapwing learn TARGET --out {text} --resume goes on with it"
+            f"lapwing learn TARGET --out {text} --resume resumes it"
         )
     if _is_file(path / "observations.npy"):
         raise ConfigError(without_manifest(path))

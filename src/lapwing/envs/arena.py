@@ -35,7 +35,7 @@ class Body:
     file: str
     """Its MJCF, beside this module."""
     cell: float
-    """The width of a corridor, unless told otherwise."""
+    """The width of a corridor, by default."""
     radius: float
     """How near its centre comes to a wall."""
     frame_skip: int
@@ -47,7 +47,7 @@ class Body:
     learning_rate: float
     """Of φ and of the critic, in the paper."""
     steps: int
-    """How long an agent learns, unless told otherwise."""
+    """How long an agent learns, by default."""
     evaluate_every: int
 
 

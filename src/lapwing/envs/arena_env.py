@@ -136,7 +136,7 @@ class ControlEnv(gymnasium.Env):
         return np.asarray((away <= self.arena.goal_radius) - 1.0)
 
     def compute_terminated(self, achieved_goal, desired_goal, info) -> bool:
-        """Never: the task goes on at the goal."""
+        """Never: an episode does not end at the goal."""
         return False
 
     def compute_truncated(self, achieved_goal, desired_goal, info) -> bool:
@@ -180,8 +180,7 @@ class ControlVectorEnv(VectorEnv):
         cell: the width of a corridor; None is the body's own.
         fast: whether to simulate with the integrator implicitfast in place of RK4.
         render_mode: `"rgb_array"` for pictures from above, one a body.
-        autoreset_mode: whether an ended episode begins anew with the next step, in the same step, or not
-            before it is reset.
+        autoreset_mode: when a new episode begins: with the next step, in the same step, or at a reset.
     """
 
     metadata = {  # noqa: RUF012
@@ -233,7 +232,7 @@ class ControlVectorEnv(VectorEnv):
         """Start all of them anywhere, each with a seed of its own: `seed`, `seed + 1` and so on, or a list.
 
         Args:
-            seed: of the first body, or of each; None goes on with the generators as they are.
+            seed: of the first body, or of each; None leaves the generators as they are.
             options: `reset_mask`, booleans, resets some and leaves the others where they are; `position`,
                 (x, y), is where they start; `rows` are bodies as the simulator knows them.
         """
@@ -298,8 +297,8 @@ class ControlVectorEnv(VectorEnv):
         after, infos = self._seen()
         for body in np.flatnonzero(over).tolist():
             last = {name: values[body] for name, values in observation.items()}
-            told = {name: values[body].item() for name, values in info.items()}
-            infos = self._add_info(infos, {"final_obs": last, "final_info": told}, body)
+            last_info = {name: values[body].item() for name, values in info.items()}
+            infos = self._add_info(infos, {"final_obs": last, "final_info": last_info}, body)
         return after, infos
 
     def _seen(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

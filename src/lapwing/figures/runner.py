@@ -1,4 +1,4 @@
-"""Running a grid: what is not yet in the table, by several workers, to be stopped and taken up at any moment.
+"""Running a grid: the runs that are not yet in the table, by several workers; it can be stopped and resumed.
 
 Beside the table `OUT/FIGURE.csv` stands the folder `OUT/.FIGURE`: a lock, the folders of unfinished runs with
 their checkpoints, compiled programs, and the runs that failed with their errors.
@@ -13,7 +13,7 @@ from typing import Any
 
 from lapwing import storage
 from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_of, write_table
-from lapwing.figures.pool import GONE, Pool, Worker
+from lapwing.figures.worker import DIED, Pool, Worker
 
 Group = tuple[str, str]
 """Method and input, or reward and maze: runs that take about as long as each other."""
@@ -136,10 +136,10 @@ def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_sta
             while waiting and (worker := pool.idle()):
                 run = waiting.popleft()
                 began[run.key] = time.monotonic()
-                worker.begin(run, folder / run.key)
-            heard = pool.hear(seconds=0.5)
-            if heard:
-                _note(*heard, record, status, began, folder)
+                worker.start(run, folder / run.key)
+            received = pool.receive(seconds=0.5)
+            if received:
+                _handle(*received, record, status, began, folder)
             status.workers, status.waiting = list(pool.workers), list(waiting)
             if on_status:
                 on_status(status)
@@ -147,27 +147,27 @@ def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_sta
         pool.close()
 
 
-def _note(
+def _handle(
     worker: Worker,
-    said: dict[str, Any],
+    message: dict[str, Any],
     record: _Record,
     status: Status,
     began: dict[str, float],
     folder: Path,
 ) -> None:
-    """Take in what a worker says: progress, measures, an error, or that it is gone."""
-    if "progress" in said:
-        worker.progress = tuple(said["progress"])
+    """Record a worker's message: progress, measures, an error, or that it died."""
+    if "progress" in message:
+        worker.progress = tuple(message["progress"])
         return
     run, worker.run = worker.run, None
     if run is None:
         return
-    if said is GONE:
-        record.fail(run, worker.last_words())
-    elif "error" in said:
-        record.fail(run, said["error"])
+    if message is DIED:
+        record.fail(run, worker.exit_message())
+    elif "error" in message:
+        record.fail(run, message["error"])
     else:
-        measures = [Measure(*measure) for measure in said["measures"]]
-        record.add(run, Measured(measures, said["seconds"]))
+        measures = [Measure(*measure) for measure in message["measures"]]
+        record.add(run, Measured(measures, message["seconds"]))
         status.seconds.setdefault(group_of(run), []).append(time.monotonic() - began[run.key])
         storage.remove_tree(folder / run.key)

@@ -2,19 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lapwing.envs.gridworld import GridWorld
 from lapwing.figures.grid import Measure, Measured, Run, recipe
+from lapwing.figures.statistics import Range
 from lapwing.figures.study import Preset
+from lapwing.mazes import read_maze
 from lapwing.progress import OnProgress
 from lapwing.runs.train_dqn import AgentOutcome, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.rewards import SHAPED_BY_PHI
+from lapwing.shaping.tasks import GridTask, grid_task
 
 MAZES = ("OneRoom", "TwoRoom", "HardMaze")
-BASELINES = ("sparse", "l2", "rawmix")
+EVALUATE_EVERY = 500
 AUDITED = (
     *("correlation", "local_optima", "flat", "astray", "greedy_success", "lookahead"),
     *("best_return", "contrast"),
@@ -59,6 +64,17 @@ QUICK_PHI: dict[str, Any] = {"estimator": "exact", "steps": 2_000}
 needs some more steps; φ has the same loss and network, but the loss in exact expectation over the data."""
 
 
+@cache
+def task_of(maze: str) -> GridTask:
+    """The maze with its own goal."""
+    return grid_task(GridWorld(read_maze(maze)))
+
+
+def return_range(maze: str) -> Range:
+    """From the return of an agent that never reaches the goal to the optimal one."""
+    return -float(task_of(maze).episode_length), task_of(maze).optimal_return
+
+
 def phi_recipe(preset: Preset, beta: float) -> dict[str, Any]:
     """The paper's φ, as settings of learning."""
     return {"preset": "paper-shaping", "beta": beta} | (QUICK_PHI if preset == "quick" else {})
@@ -84,7 +100,7 @@ def about_recipe(preset: Preset) -> list[str]:
 
 def shaping_run(figure: str, preset: Preset, maze: str, curve: ComparedReward, seed: int) -> Run:
     """A run of one curve with one seed."""
-    agent: dict[str, Any] = {"reward": curve.form, "seed": seed, "evaluate_every": 500}
+    agent: dict[str, Any] = {"reward": curve.form, "seed": seed, "evaluate_every": EVALUATE_EVERY}
     agent |= QUICK_AGENT if preset == "quick" else {}
     paper, beta = PRESETS["paper-shaping"], curve.betas.get(maze)
     phi: dict[str, Any] | None = None

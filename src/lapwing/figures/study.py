@@ -22,7 +22,7 @@ class Study:
     runs: Callable[[Preset, int], list[Run]]
     """The grid of a preset with a number of seeds."""
     execute: Callable[[Run, Path, OnProgress], Measured]
-    """Does one run, with a folder for checkpoints; after an interruption it is called again and goes on."""
+    """Does one run, with a folder for checkpoints; after an interruption it is called again and resumes."""
     draw: Callable[[list[Row], Preset], Figure]
     describe: Callable[[list[Row], Preset], list[str]]
     """The tables as lines of Markdown."""

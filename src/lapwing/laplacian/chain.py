@@ -4,7 +4,7 @@ Everything follows from W, the symmetric joint distribution of pairs: W = ½(J +
 probability of drawing the pair (u, v). Then ρ = W1, D(u, v) = W(u, v) / (ρ(u) ρ(v)) integrates to one
 against ρ, and L = I - D is self-adjoint in ⟨f, g⟩ = Σ f g ρ. Where ρ is stationary this is the paper's D.
 
-Four chains matter and are kept apart: the true one, the true one with resets (appendix B), the one that
+Four chains matter: the true one, the true one with resets (appendix B), the one that
 the counts of an experience give, and the one that the pair sampler draws from.
 """
 

@@ -84,7 +84,7 @@ class FourierMLP(eqx.Module):
         hidden: Sequence[int],
         dim: int,
         *,
-        bandwidth: float,
+        bandwidth: float | Float[Scalar, ""],
         n_features: int = 128,
         key: PRNGKeyArray,
     ):
@@ -195,9 +195,17 @@ _AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
 
 @eqx.filter_jit
 def init_encoder(
-    spec: EncoderSpec, shift: Numbers, scale: Numbers, bandwidth: float, *, key: PRNGKeyArray
+    spec: EncoderSpec,
+    shift: Numbers,
+    scale: Numbers,
+    bandwidth: float | Float[Scalar, ""] = 1.0,
+    *,
+    key: PRNGKeyArray,
 ) -> Encoder:
-    """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`."""
+    """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`.
+
+    For each plain number as `bandwidth` a program is compiled, and kept; for all arrays one.
+    """
     if spec.name == "linear":
         return Linear(spec.n_states or 0, spec.dim, key=key)
     if spec.name == "conv":
@@ -236,7 +244,7 @@ def fit_encoder(
     shift, scale = _standardisation(spec, observations, standardise)
     if bandwidth is None and spec.name == "fourier":
         bandwidth = data_bandwidth(spec, observations, standardise)
-    return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
+    return init_encoder(spec, shift, scale, jnp.float32(bandwidth or 1.0), key=key)
 
 
 def data_bandwidth(
@@ -248,7 +256,7 @@ def data_bandwidth(
     """The `fourier_bandwidth` of observations as the encoder will see them.
 
     The spacing of continuous observations shrinks as data grows; for them give `steps`, some differences
-    s' - s: nothing finer than the median of those is worth telling apart.
+    s' - s: nothing finer than the median of those is worth resolving.
     """
     shift, scale = _standardisation(spec, observations, standardise)
     bandwidth = fourier_bandwidth((observations - shift) / scale)

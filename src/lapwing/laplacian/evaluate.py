@@ -167,9 +167,9 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
         if target.states is not None:
             measures |= _floors(spectrum, target, dim)
     share = representation.config["settings"].get("held_out")
-    if share and target.held_out:  # what φ was not learned from, whatever the target would keep apart now
-        apart = dataclasses.replace(target, held_out=share)
-        measures["held_out"] = held_out_measures(representation, apart.learned_from, apart.kept_apart)
+    if share and target.held_out:  # the share that φ was learned with, whatever the target would hold out now
+        split = dataclasses.replace(target, held_out=share)
+        measures["held_out"] = held_out_measures(representation, split.learned_from, split.held_out_episodes)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
     if target.arena is not None:

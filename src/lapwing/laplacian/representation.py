@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -58,7 +59,7 @@ class Representation:
 
     @property
     def rotated(self) -> bool:
-        """Whether Rayleigh-Ritz told the eigenfunctions apart (the preset `paper` does not)."""
+        """Whether Rayleigh-Ritz found the single eigenfunctions (the preset `paper` does without)."""
         return bool(self.config.get("settings", {}).get("rotate", True))
 
     @property
@@ -79,7 +80,7 @@ class Representation:
 
         Args:
             observations: one or a batch.
-            filter: how much each eigenfunction weighs. `soft`: as learned, √(δ - λ_i/(2β)). `unit`: all
+            filter: how much each eigenfunction weighs. `soft`: φ itself, √(δ - λ_i/(2β)). `unit`: all
                 alike. `commute`: √(λ_2/λ_i), whose distance is that of commute times. `heat`: e^(-tλ_i).
                 All but `soft` leave the constant out and have the mean distance of `soft`.
             t: the time of `heat`; None gives the last eigenfunction the weight 0.1.
@@ -101,10 +102,15 @@ class Representation:
         return self._weights[filter, t]
 
     def sha256(self) -> str:
-        """A digest of all that the representation computes with."""
+        """A digest of all that is computed with, and of what wrappers and agents take from `config`."""
         arrays = named_arrays(self.encoder, "encoder") | {"coefficients": self.coefficients}
         arrays |= {"eigenvalues": self.eigenvalues, "reference": self.reference}
-        digest = hashlib.sha256(f"{self.soft_distance!r} {self.rotated}\n".encode())
+        settings = self.config.get("settings", {})
+        facts = {name: self.config.get(name) for name in ("maze", "arena", "step")}
+        facts |= {name: settings.get(name) for name in ("observation", "observation_key")}
+        facts |= {"encoder": dataclasses.asdict(self.spec), "rotated": self.rotated}
+        facts |= {"soft_distance": self.soft_distance}
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for name in sorted(arrays):
             digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}\n".encode())
             digest.update(np.ascontiguousarray(arrays[name]).tobytes())

@@ -15,6 +15,8 @@ from lapwing.laplacian.chain import Chain, fixed_signs
 
 RANK_TOLERANCE = 1e-6
 Embed = Callable[[np.ndarray], np.ndarray]
+Moments = tuple[np.ndarray, np.ndarray]
+"""(A, B)."""
 
 
 class Ritz(NamedTuple):
@@ -26,7 +28,7 @@ class Ritz(NamedTuple):
     """How many independent functions the columns of φ and the constant span."""
 
 
-def moments_of_chain(chain: Chain, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments_of_chain(chain: Chain, phi: np.ndarray) -> Moments:
     """(A, B) of enumerated states, `phi` having one row a state."""
     functions = _with_constant(phi)
     second = functions.T @ (chain.rho[:, None] * functions)
@@ -35,7 +37,7 @@ def moments_of_chain(chain: Chain, phi: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def moments_of_experience(
     experience: Experience, embed: Embed, *, most: int = 1_000_000, batch: int = 8_192
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Moments:
     """(A, B) over the one-step pairs of an experience, or over `most` of them."""
     numbers = np.arange(min(experience.n_transitions, most))
     if experience.n_transitions > most:  # at random, for any even spacing may keep step with the episodes

@@ -50,7 +50,7 @@ class Target:
     plane: Plane | None = None
     """The plane that a point moved through."""
     held_out: float = 0.0
-    """The share of the experience that is kept apart to measure on."""
+    """The share of the experience that is held out to measure on."""
     graph: Any = None
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
@@ -75,12 +75,12 @@ class Target:
 
     @property
     def learned_from(self) -> Experience:
-        """The experience without what is kept apart."""
+        """The experience without what is held out."""
         assert self.experience is not None
         return self._split[0] if self.held_out else self.experience
 
     @property
-    def kept_apart(self) -> Experience:
+    def held_out_episodes(self) -> Experience:
         """The episodes that are not learned from."""
         return self._split[1]
 
@@ -248,7 +248,7 @@ def _with_held_out(target: Target, settings: LearnSettings) -> Target:
         share = HELD_OUT if settings.preset == "default" else 0.0
         share *= target.experience.n_transitions >= 100
     split = dataclasses.replace(target, held_out=share)
-    few = share and (len(target.experience.observations) < 8 or len(split.kept_apart.observations) < 4)
+    few = share and (len(target.experience.observations) < 8 or len(split.held_out_episodes.observations) < 4)
     if few and settings.held_out is not None:
         raise DatasetError(
             f"held_out={share:g} holds out too few of {len(target.experience.observations)} observations "

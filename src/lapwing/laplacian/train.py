@@ -180,13 +180,8 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         weights = np.full(len(observations), 1 / len(observations))
     batch, rho = jnp.asarray(observations), jnp.asarray(weights, jnp.float32)
 
-    @eqx.filter_jit
-    def second_moment(encoder):
-        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
-        return phi.T @ (rho[:, None] * phi)
-
     def measure(encoder) -> dict[str, float | int]:
-        moment = np.asarray(second_moment(encoder), np.float64) / settings.delta
+        moment = np.asarray(_second_moment(encoder, batch, rho), np.float64) / settings.delta
         if not np.isfinite(moment).all():
             return {"orthonormality_error": math.nan, "surviving_dimensions": 0}
         return {
@@ -195,3 +190,10 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         }
 
     return measure
+
+
+@eqx.filter_jit
+def _second_moment(encoder: Encoder, batch, rho):
+    """E[φφᵀ]; compiled once for each shape, where a closure would stay in JAX's cache after every call."""
+    phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
+    return phi.T @ (rho[:, None] * phi)

@@ -11,9 +11,8 @@ from matplotlib.patches import Circle, Rectangle
 
 from lapwing.agents.evaluation import SUCCESS_RATE
 from lapwing.envs.arena import Arena
-from lapwing.plots.columns import Column, draw_columns
-from lapwing.plots.curves import Curve, colours_of, draw_curves
-from lapwing.plots.maps import WALL
+from lapwing.plots.curves import Column, Curve, colours_of, draw_columns, draw_curves
+from lapwing.plots.representations import WALL
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from lapwing.data.archives import names_in, read_archive
 from lapwing.data.files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
-from lapwing.data.memory_map import BYTES_AT_ONCE, pieces
+from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
 from lapwing.data.minari import MinariData
 from lapwing.data.source import DataFile, Source, read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
@@ -37,7 +37,7 @@ class Inspection:
     arrays: dict[str, str]
     """What the file holds: the type and shape of each array."""
     facts: dict[str, Any]
-    """Episodes, lengths, ranges, NaN, and how many states repeat; as far as they can be told."""
+    """Episodes, lengths, ranges, NaN, and how many states repeat; as far as they are known."""
     problem: str | None
     """Why it cannot be learned from, or None."""
     plan: dict[str, Any]
@@ -72,7 +72,7 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
 
 
 Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None, tuple[str, ...]]
-"""The kinds of arrays, the observations and the lengths as far as they can be told, and remarks."""
+"""The kinds of arrays, the observations and the lengths as far as they are known, and remarks."""
 
 
 def _in_archive(path: Path) -> Found:
@@ -128,8 +128,8 @@ def _facts(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, An
 def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, Any]:
     """Ranges of the features, and what is not finite."""
     bad, first, low, high = 0, None, [], []
-    for begin, piece in pieces(observations):
-        flat = piece.reshape(len(piece), -1).astype(np.float64)
+    for begin, chunk in chunks(observations):
+        flat = chunk.reshape(len(chunk), -1).astype(np.float64)
         with np.errstate(over="ignore"):
             finite = np.isfinite(flat.astype(np.float32))  # as it is learned from
         rows = np.flatnonzero(~finite.all(axis=1))

@@ -101,10 +101,10 @@ class LearnSettings(SavedSettings):
     held_out: Annotated[
         float | None, chosen_by_lapwing("0.1 for continuous states in the preset default, else 0")
     ] = None
-    """The share of episodes of continuous states that is kept apart from learning: eigenfunctions are told
-    apart with its help, and measured on it."""
+    """The share of episodes of continuous states that is held out from learning, to measure eigenfunctions
+    on."""
     rotate: bool = True
-    """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
+    """Whether Rayleigh-Ritz finds the single eigenfunctions; else the columns of φ stay unrotated."""
     seed: int = 0
     """The seed of everything random."""
     preset: Preset = "default"
