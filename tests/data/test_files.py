@@ -366,7 +366,7 @@ class TestReplacing:
         np.testing.assert_array_equal(doubled.observations, 2 * np.concatenate(walks("vectors")))
 
     def test_what_a_killed_process_left_is_removed(self, tmp_path):
-        (tmp_path / ".observations.npy.abc.part").write_bytes(b"half")
+        (tmp_path / ".observations.npy.abcd1234.lapwing.part").write_bytes(b"half")
         save_episodes(tmp_path, walks("vectors"))
         assert not list(tmp_path.glob(".*"))
 

@@ -8,6 +8,7 @@ import pytest
 
 from lapwing.envs.arena import open_arena
 from lapwing.figures import fig5
+from lapwing.figures.arena_agents import PANELS, arena_run
 from lapwing.figures.fig5 import (
     final_tables,
     gate_table,
@@ -17,7 +18,6 @@ from lapwing.figures.fig5 import (
     success_curves,
 )
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
-from lapwing.figures.reaching import PANELS, reaching_run
 from lapwing.figures.reproduce import choose
 
 POINT, HOOK, ANT = PANELS
@@ -167,7 +167,7 @@ def curve(
     reward: str, seed: int, successes: list[float], *, panel=POINT, preset="quick", online=False
 ) -> list[Row]:
     """Rows of a run that was evaluated every 2,000 steps."""
-    run = reaching_run("fig5", preset, panel, reward, seed, online=online)
+    run = arena_run("fig5", preset, panel, reward, seed, online=online)
     return rows_of_run(run, [Measure("success", x, EVERY * (k + 1)) for k, x in enumerate(successes)])
 
 
@@ -280,7 +280,7 @@ def gated(
 ) -> list[Row]:
     rows = []
     for seed, (gate, other) in enumerate(zip(gates, l2, strict=True)):
-        run = reaching_run("fig5", preset, panel, reward, seed, online=online)
+        run = arena_run("fig5", preset, panel, reward, seed, online=online)
         rows += rows_of_run(run, [Measure("gate", gate), Measure("gate_l2", other)])
     return rows
 
@@ -337,7 +337,7 @@ def test_the_gate_shows_means_and_intervals():
 
 
 def test_the_last_evaluation_is_told_of_both_measures():
-    run = reaching_run("fig5", "quick", HOOK, "l2", 0)
+    run = arena_run("fig5", "quick", HOOK, "l2", 0)
     rows = curve("l2", 0, [0.1, 0.5], panel=HOOK) + curve("l2", 1, [0.9, 0.25], panel=HOOK)
     rows += rows_of_run(run, [Measure("distance", 9.0, 2_000), Measure("distance", 3.5, 4_000)])
     rows += curve("l2", 0, [1.0, 1.0], panel=HOOK, preset="paper")
@@ -374,7 +374,7 @@ def test_rewards_that_an_arena_does_not_have_are_not_drawn():
 
 
 def mapped(reward: str, values: np.ndarray, *, seed=0, panel=POINT, online=False) -> list[Row]:
-    run = reaching_run("fig5", "quick", panel, reward, seed, online=online)
+    run = arena_run("fig5", "quick", panel, reward, seed, online=online)
     rows = rows_of_run(run, [Measure("map", float(value), place) for place, value in enumerate(values)])
     random.Random(2).shuffle(rows)
     return rows

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.figures import fig4, fig5, fig8, reaching, shaping
+from lapwing.figures import arena_agents, fig4, fig5, fig8, maze_agents
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
-from lapwing.settings.agents import AgentSettings
-from lapwing.settings.control import ControlSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
@@ -79,7 +78,7 @@ def test_online_in_the_arena_is_the_same_agent_with_phi_beside_it():
 
 def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     done = []
-    for module in (reaching, shaping):
+    for module in (arena_agents, maze_agents):
         name = module.__name__.rsplit(".", 1)[1]
         monkeypatch.setattr(
             module,
@@ -89,10 +88,10 @@ def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     for run in fig8.runs("quick", 1):
         fig8.execute(run, tmp_path, lambda *_: None)
     assert done == [
-        ("ddpg", "reaching"),
-        ("dqn", "shaping"),
-        ("ddpg online", "reaching"),
-        ("dqn online", "shaping"),
+        ("ddpg", "arena_agents"),
+        ("dqn", "maze_agents"),
+        ("ddpg online", "arena_agents"),
+        ("dqn online", "maze_agents"),
     ]
 
 
@@ -106,8 +105,8 @@ def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
     def ask(target, settings, out, **more):
         raise AskedError(target, settings, out, more)
 
-    monkeypatch.setattr(reaching, "train_control", ask)
-    monkeypatch.setattr(shaping, "train_agent", ask)
+    monkeypatch.setattr(arena_agents, "train_control", ask)
+    monkeypatch.setattr(maze_agents, "train_agent", ask)
     with pytest.raises(AskedError) as caught:
         fig8.execute(run, folder, lambda *_: None)
     return caught.value.args

@@ -23,6 +23,8 @@ from tests.support.representations import (
     specifications,
 )
 
+pytestmark = pytest.mark.numeric
+
 WHATS = get_args(What)
 TRACING = [
     pytest.mark.filterwarnings(f"ignore:`torch.jit.{name}` is deprecated:DeprecationWarning")

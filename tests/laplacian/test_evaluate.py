@@ -13,6 +13,8 @@ from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, random_gap
 from lapwing.mazes import read_maze
 from tests.support import exact
 
+pytestmark = pytest.mark.numeric
+
 
 @pytest.fixture(scope="module")
 def chain() -> Chain:

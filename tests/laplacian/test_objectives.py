@@ -26,6 +26,8 @@ from lapwing.laplacian.objectives import (
 from lapwing.laplacian.sampling import pair_sampler, sample_pairs, sample_states
 from lapwing.mazes import parse_maze
 
+pytestmark = pytest.mark.numeric
+
 
 @pytest.fixture(autouse=True)
 def double_precision():

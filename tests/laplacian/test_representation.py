@@ -21,6 +21,8 @@ from lapwing.laplacian.representation import (
 )
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 
+pytestmark = pytest.mark.numeric
+
 FILTERS = ("soft", "unit", "commute", "heat")
 positions = hnp.arrays(np.float32, 2, elements=st.floats(-1, 1, width=32))
 

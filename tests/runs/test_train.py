@@ -29,8 +29,7 @@ from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, Storage
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
-from lapwing.runs.shaping import shaped_task, steps_to_optimum
-from lapwing.runs.train import reopen_agent, train_agent
+from lapwing.runs.train_dqn import reopen_agent, shaped_task, steps_to_optimum, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.tasks import grid_task
@@ -253,7 +252,7 @@ class TestFolder:
 def test_a_reopened_run_is_the_same(name, request):
     out = request.getfixturevalue(name)
     outcome = reopen_agent(out)
-    assert outcome.result == json.loads((out / "result.json").read_text())
+    assert outcome.result == storage.read_checked_json(out / "result.json")
     agent = lapwing.load_agent(out)
     seen = np.random.default_rng(0).uniform(-1, 1, (20, 2))
     np.testing.assert_array_equal(outcome.agent.values(seen), agent.values(seen))
@@ -557,6 +556,19 @@ class TestOverwriting:
         assert_same_run(out, plain_run)
         assert set(content(out)) == set(content(plain_run)) | set(mine)
         assert not (out / "representation").exists()
+
+    def test_a_users_notes_beside_the_representation_stay(self, shaped_run, tmp_path):
+        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
+        mine = {"representation/notes.txt": b"1", "representation/figures/poster.png": b"2"}
+        for name, text in mine.items():
+            (out / name).parent.mkdir(exist_ok=True)
+            (out / name).write_bytes(text)
+        train_shaped(out, overwrite=True)
+        assert_same_run(out, shaped_run)
+        assert set(content(out)) == set(content(shaped_run)) | set(mine)
+        lapwing.train("TwoRoom", out=out, overwrite=True, **L2)
+        left = {name: text for name, text in content(out).items() if name.startswith("representation/")}
+        assert left == mine
 
     def test_a_representation_is_learned_anew(self, shaped_run, tmp_path):
         out = Path(shutil.copytree(shaped_run, tmp_path / "run"))

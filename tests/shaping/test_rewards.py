@@ -24,6 +24,8 @@ from lapwing.shaping.rewards import (
 )
 from tests.support import exact
 
+pytestmark = pytest.mark.numeric
+
 GAMMA = 0.9
 # Three steps: on the way, onto the goal, and on the way where the episode terminates.
 HERE = ToGoal(raw=[3.0, 1.0, 3.0], reached=[False, False, False], latent=[4.0, 2.0, 4.0])
