@@ -15,10 +15,10 @@ from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.figures import arena_agents
 from lapwing.figures.arena_agents import PANELS, Panel, arena_run
-from lapwing.figures.grid import Measure, Measured, Run
+from lapwing.figures.grid import Measured, Run
 from lapwing.laplacian.representation import load_representation
-from lapwing.runs import control
-from lapwing.settings.control import CONTROL_PRESETS, ControlSettings
+from lapwing.runs import train_ddpg
+from lapwing.settings.agents import CONTROL_PRESETS, ControlSettings
 from tests.support.small_runs import TINY_PHI
 
 POINT, HOOK, ANT = PANELS
@@ -33,9 +33,6 @@ def settings_of(run: Run) -> ControlSettings:
 
 def point_run(reward: str = "mix", seed: int = 0, *, panel: Panel = POINT, **more) -> Run:
     return arena_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
-
-
-# What a run is made of
 
 
 def test_the_arenas_and_rewards_that_are_compared():
@@ -68,7 +65,7 @@ def test_the_columns_of_a_run_say_what_its_recipe_does(panel, preset):
 
 
 def test_the_preset_paper_has_the_papers_settings():
-    """FACTS: DDPG, and φ, of the paper's continuous control."""
+    """FACTS: DDPG, and φ, of the paper's continuous train_ddpg."""
     for panel in PANELS:
         for reward in panel.rewards:
             run = arena_run("fig5", "paper", panel, reward, 0)
@@ -117,7 +114,7 @@ def test_a_run_is_known_by_what_its_preset_sets(monkeypatch, change):
 
 def test_a_run_is_known_by_the_data_of_its_phi(monkeypatch):
     before = point_run(preset="quick").key
-    monkeypatch.setattr(control, "QUICK_PHI", control.QUICK_PHI | {"transitions": 200_000})
+    monkeypatch.setattr(train_ddpg, "QUICK_PHI", train_ddpg.QUICK_PHI | {"transitions": 200_000})
     assert point_run(preset="quick").key != before
 
 
@@ -136,15 +133,12 @@ def test_who_asks_does_not_matter():
 def test_the_text_says_what_the_preset_makes_of_the_paper_s_settings():
     text = "\n".join(arena_agents.about_preset("quick"))
     assert text.startswith("Shortened")
-    quick, paper = control.QUICK_PHI, control.PRESETS["paper-control"]
+    quick, paper = train_ddpg.QUICK_PHI, train_ddpg.PRESETS["paper-control"]
     for number in (quick["transitions"], quick["steps"], paper.transitions, paper.steps):
         assert f"{number:,}" in text
     assert "128 x 128, not 400 x 300" in text
     assert "implicitfast, not RK4" in text
     assert "Shortened" not in "\n".join(arena_agents.about_preset("paper"))
-
-
-# A tiny one for real
 
 
 class Done(NamedTuple):
@@ -161,7 +155,7 @@ class Done(NamedTuple):
 def all_tiny() -> Iterator[None]:
     """Let the preset quick be quicker still."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "QUICK_PHI", TINY_PHI)
+        patch.setattr(train_ddpg, "QUICK_PHI", TINY_PHI)
         quicker = dataclasses.replace(CONTROL_PRESETS["quick"], random_steps=1_600)
         patch.setitem(CONTROL_PRESETS, "quick", quicker)
         yield
@@ -260,14 +254,3 @@ def test_a_reward_without_phi_has_neither_gate_nor_map(sparse):
     assert metrics == {"success", "distance", "compile_seconds"}
     assert sparse.phases == ["training"]
     assert load_agent(sparse.folder).act(np.zeros(6)).shape == (2,)
-
-
-@slow
-@untaught
-def test_the_measures_are_plain_numbers_that_a_table_can_hold(mixed, sparse):
-    for done in (mixed, sparse):
-        for one in done.measured.measures:
-            assert isinstance(one, Measure)
-            assert type(one.value) is float
-            assert one.step is None or type(one.step) is int
-            assert np.isfinite(one.value)
