@@ -171,17 +171,90 @@ def test_a_last_line_cut_anywhere_is_left_out(tmp_path):
     path = tmp_path / "x.jsonl"
     storage.write_json_lines(path, [{"step": 1}])
     whole = path.read_bytes()
-    last = b'{"step": 2, "loss": 0.5}\n'
+    storage.append_json_line(path, {"step": 2, "loss": 0.5})
+    last = path.read_bytes().removeprefix(whole)
     for length in range(len(last)):
         path.write_bytes(whole + last[:length])
         assert storage.read_json_lines(path) == [{"step": 1}]
 
 
-def test_a_damaged_line_before_the_last_is_refused_by_number(tmp_path):
+@pytest.mark.parametrize("digests", [True, False])
+def test_a_damaged_line_before_the_last_is_refused_by_number(tmp_path, digests):
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"step": 1}\n{"step":\n{"step": 3}\n')
+    storage.write_json_lines(path, [{"step": 1}])
+    path.write_bytes(path.read_bytes() + b'{"step":\n{"step": 3}\n')
     with pytest.raises(CheckpointError, match=r"x\.jsonl .*line 2"):
-        storage.read_json_lines(path)
+        storage.read_json_lines(path, digests=digests)
+
+
+def test_lines_without_digests_are_read_where_none_are_expected(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes(b'{"step": 1}\n{"step": 2}\n{"st')
+    assert storage.read_json_lines(tmp_path / "x.jsonl", digests=False) == [{"step": 1}, {"step": 2}]
+    with pytest.raises(CheckpointError, match=r"x.jsonl"):
+        storage.read_json_lines(tmp_path / "x.jsonl")
+
+
+def flipped(path: Path):
+    """Write the file with each of its bits flipped in turn, and say which."""
+    content = path.read_bytes()
+    for position in range(len(content)):
+        for bit in range(8):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            yield position, bit
+
+
+def test_every_flipped_bit_of_checked_json_is_refused_by_name(tmp_path):
+    path = tmp_path / "x.json"
+    for value in ({}, {"a": {"sha256": "0" * 64}, "b": [1, None, "é"]}):
+        storage.write_checked_json(path, value)
+        assert storage.read_checked_json(path) == value
+        for _ in flipped(path):
+            with pytest.raises(CheckpointError, match=r"x\.json"):
+                storage.read_checked_json(path)
+
+
+def test_every_flipped_bit_of_json_lines_is_refused_by_name(tmp_path):
+    path = tmp_path / "x.jsonl"
+    for step in range(3):
+        storage.append_json_line(path, {"step": step, "loss": 0.5})
+    for _ in flipped(path):
+        with pytest.raises(CheckpointError, match=r"x\.jsonl"):
+            storage.read_json_lines(path)
+
+
+def test_lines_in_another_order_are_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    storage.write_json_lines(path, [{"step": step} for step in range(3)])
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    for lines in ([first, third], [second, third], [first, third, second], [first, first, second, third]):
+        path.write_bytes(b"".join(lines))
+        with pytest.raises(CheckpointError, match=r"x\.jsonl"):
+            storage.read_json_lines(path)
+
+
+@pytest.mark.parametrize("read", [storage.read_json, storage.read_json_lines, storage.read_tensors])
+def test_a_file_larger_than_memory_is_refused_unread(tmp_path, read):
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(2**42)
+    with pytest.raises(CheckpointError, match="huge is too large"):
+        read(tmp_path / "huge")
+
+
+@pytest.mark.parametrize(
+    "tensor", [([10**12], [0, 4]), ([10**12], [0, 4 * 10**12]), ([2**63, 2**63], [0, 0])]
+)
+def test_a_forged_header_is_refused_before_any_memory_is_taken(tmp_path, tensor):
+    shape, offsets = tensor
+    described = json.dumps({"sha256": "0" * 64, "manifest": {}})
+    entry = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+    header = json.dumps({"__metadata__": {"lapwing": described}, "w": entry}).encode()
+    content = len(header).to_bytes(8, "little") + header + bytes(4)
+    digest = hashlib.sha256(content).hexdigest().encode()
+    (tmp_path / "forged").write_bytes(content.replace(b"0" * 64, digest, 1))
+    with pytest.raises(CheckpointError, match="forged"):
+        storage.read_tensors(tmp_path / "forged")
 
 
 def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -260,23 +333,20 @@ def test_a_killed_writer_never_leaves_half_a_file(tmp_path):
 
 
 def test_leftovers_are_temporary_files_alone(tmp_path):
-    for name in (".config.json.ab12.part", ".lock", "mine.part", ".hidden", "config.json"):
+    foreign = [".config.json.ab12.part", ".lock", ".lapwing.part", ".notes.part", "config.json", "mine.part"]
+    for name in (*foreign, ".config.json.ab12cd3_.lapwing.part"):
         (tmp_path / name).write_bytes(b"")
     storage.remove_leftovers(tmp_path)
-    assert names(tmp_path) == [".hidden", ".lock", "config.json", "mine.part"]
+    assert names(tmp_path) == sorted(foreign)
+    for _ in range(2):
+        storage.remove(tmp_path / "mine.part")
+    assert "mine.part" not in names(tmp_path)
 
 
 def test_the_digest_of_a_file_is_its_sha256(tmp_path):
     content = np.random.default_rng(0).bytes(100_000)
     (tmp_path / "x").write_bytes(content)
     assert storage.file_sha256(tmp_path / "x") == hashlib.sha256(content).hexdigest()
-
-
-def test_removing_what_is_not_there_is_no_mistake(tmp_path):
-    (tmp_path / "x").write_bytes(b"")
-    storage.remove(tmp_path / "x")
-    storage.remove(tmp_path / "x")
-    assert names(tmp_path) == []
 
 
 HOLD = """

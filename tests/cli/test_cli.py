@@ -2,6 +2,7 @@ import contextlib
 import dataclasses
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import lapwing
+from lapwing import storage
 from lapwing.data.experience import Experience
 from lapwing.settings.learn import LearnSettings
 from tests.support.command_line import called, refused
@@ -60,15 +62,6 @@ def test_the_version():
     assert called("--version") == (0, f"lapwing {lapwing.__version__}\n", "")
 
 
-@pytest.mark.parametrize(
-    "command", [[sys.executable, "-m", "lapwing"], [str(Path(sys.executable).with_name("lapwing"))]]
-)
-def test_both_ways_to_call_it(command):
-    finished = subprocess.run([*command, "--help"], capture_output=True, text=True)
-    assert finished.returncode == 0
-    assert "learn" in finished.stdout
-
-
 def test_json_is_the_only_line_on_standard_output(learned):
     folder, out, err = learned
     assert out.endswith("}\n")
@@ -79,7 +72,7 @@ def test_json_is_the_only_line_on_standard_output(learned):
     assert len(result["cosine"]) == len(result["eigenvalues"]) == len(result["eigenvalues_exact"]) == 4
     assert 0 < result["gap_floor"] < result["gap"] < result["gap_random"]
     assert 0 < result["cosine_mean"] <= 1
-    assert result == json.loads((folder / "result.json").read_text())
+    assert result == storage.read_checked_json(folder / "result.json")
     for words in ("FourRoom", "true chain", "objective gap", f"{result['gap']:.4g}", "learning 20/20"):
         assert words in err
 
@@ -191,6 +184,157 @@ def test_evaluating_a_run_gives_its_measures_again(learned):
     assert "objective gap" in err
 
 
+ENVIRONMENT = """
+from pathlib import Path
+import gymnasium
+import numpy as np
+
+Path("ran").write_text("it did")
+
+class Walk(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = np.zeros(1, np.float32)
+        return self.at.copy(), {}
+
+    def step(self, action):
+        self.at += 2 * action - 1
+        return self.at.copy(), 0.0, False, bool(self.np_random.random() < 0.1), {}
+"""
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory) -> Path:
+    """A folder with an environment's file and a run that was learned in it."""
+    folder = tmp_path_factory.mktemp("walked")
+    (folder / "walk.py").write_text(ENVIRONMENT)
+    with contextlib.chdir(folder):
+        words = ("--out", "run", "--transitions", "500", "--dim", "2", "--steps", "2", "--hidden", "8")
+        code, _, err = called("learn", "gym:walk.py:Walk", *words, "--fourier-features", "8")
+        assert code == 0, err
+        Path("ran").unlink()
+    return folder
+
+
+@pytest.fixture
+def from_someone(walked, tmp_path, monkeypatch) -> Path:
+    """A copy of that folder, with which nothing has been done yet."""
+    monkeypatch.chdir(shutil.copytree(walked, tmp_path / "copy"))
+    return Path("run")
+
+
+def test_a_run_folder_runs_no_file(from_someone):
+    """Whatever reads it: the file that its config.json names may be anyone's."""
+    assert called("evaluate", "run")[0] == 0
+    assert lapwing.load("run").dim == 2
+    Path("run/experience.npz").unlink()
+    assert lapwing.load("run").dim == 2
+    told = refused("evaluate", "run")
+    assert "walk.py:Walk" in told
+    assert "--env gym:" in told
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("env_id", ["walk:Walk-v0", "./walk.py:Walk", "nowhere/walk.py:Walk"])
+def test_a_run_folder_imports_no_module(from_someone, env_id, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    Path("run/experience.npz").unlink()
+    path = Path("run/config.json")
+    config = storage.read_checked_json(path)
+    storage.write_checked_json(path, config | {"target": config["target"] | {"env_id": env_id}})
+    assert env_id in refused("evaluate", "run")
+    assert not Path("ran").exists()
+
+
+def test_a_file_that_the_user_names_is_run(from_someone):
+    Path("run/experience.npz").unlink()
+    Path("walk.py").rename("moved.py")
+    assert "gym:walk.py:Walk" in refused("evaluate", "run", "--env", "gym:CartPole-v1")
+    assert "gym:walk.py:Walk" in refused("evaluate", "run", "--env", "FourRoom")
+    assert called("evaluate", "run", "--env", "gym:moved.py:Walk")[0] == 0
+    assert Path("ran").exists()
+    assert Path("run/experience.npz").exists()
+
+
+def test_an_environment_is_named_only_for_a_run_that_has_one(learned, elsewhere):
+    assert "--env" in refused("evaluate", learned[0], "--env", "gym:CartPole-v1")
+
+
+def test_a_target_that_is_not_described_in_full_is_refused(from_someone):
+    path = Path("run/config.json")
+    config = storage.read_checked_json(path)
+    for target in (
+        {"kind": "gym"},
+        {"kind": "gym", "env_id": 7},
+        {"kind": "maze", "name": 1},
+        {"kind": "arena"},
+    ):
+        storage.write_checked_json(path, config | {"target": target})
+        assert "run " in refused("evaluate", "run")
+
+
+def test_a_run_that_is_held_is_not_evaluated(learned, elsewhere):
+    out = Path(shutil.copytree(learned[0], elsewhere / "run"))
+    shutil.rmtree(out / "figures")
+    with storage.lock(out):
+        assert "another process is writing to" in refused("evaluate", "run")
+    assert not (out / "figures").exists()
+
+
+def test_brackets_in_names_are_shown_as_they_are(elsewhere):
+    """They are Rich's markup, which must not vanish from a name, nor break the table."""
+    Path("a[/b]").mkdir(parents=True)
+    Path("a[/b]/[red]c.txt").write_text("#####\n#...#\n#.G.#\n#####\n")
+    code, _, err = called("learn", "a[/b]/[red]c.txt", "--out", "a[/b]/run[bold]", *QUICK)
+    assert code == 0, err
+    assert "[red]c: against" in err
+    assert "a[/b]/run[bold]: the run" in err
+    code, _, err = called("audit", "a[/b]/[red]c.txt", "a[/b]/run[bold]", "--out", "a[/b]/audit")
+    assert code == 0, err
+    assert "φ2: a[/b]/run[bold]" in err
+    assert "[red]c, goal" in err
+    np.savez(
+        "a[/b]/d.npz", **{"x[/b]": np.ones(2), "observations": np.ones((4, 2)), "lengths": np.array([4])}
+    )
+    code, _, err = called("data", "inspect", "a[/b]/d.npz")
+    assert "x[/b]" in err
+    assert "Traceback" not in err
+    assert "[/b]" in refused("evaluate", "a[/b]/run[bold]", "--nope[/b]")
+
+
+def test_a_name_that_is_too_long_is_refused(elsewhere):
+    long = "long" * 100
+    for arguments in (("learn", "FourRoom", "--out", long, *QUICK), ("evaluate", long), ("learn", long)):
+        assert long in refused(*arguments)
+    for arguments in (("audit", "HardMaze", "--out", long), ("reproduce", "fig2", "--out", long)):
+        assert long in refused(*arguments)
+
+
+def test_a_folder_that_is_gone_before_the_pictures_is_named(elsewhere, monkeypatch):
+    from lapwing.runs import learn
+
+    run = learn.run
+
+    def run_and_lose(*arguments, **options):
+        outcome = run(*arguments, **options)
+        shutil.rmtree("run")
+        return outcome
+
+    monkeypatch.setattr(learn, "run", run_and_lose)
+    code, out, err = called("learn", "FourRoom", "--out", "run", *QUICK)
+    assert (code, out) == (2, "")
+    assert "lapwing: run: no such file or folder" in err
+
+
+def test_a_huge_file_is_refused_unread(elsewhere):
+    with Path("huge.txt").open("wb") as file:
+        file.truncate(20 * 2**30)
+    assert "huge.txt" in refused("learn", "huge.txt")
+
+
 def test_what_is_no_run_cannot_be_evaluated(elsewhere):
     Path("empty").mkdir()
     for name in ("empty", "gone"):
@@ -288,12 +432,6 @@ def test_a_folder_that_is_not_lapwings_is_untouched(elsewhere):
     Path("mine/thesis.tex").write_text("all of it")
     assert "thesis.tex" in refused("learn", "FourRoom", "--out", "mine", "--overwrite", *QUICK)
     assert Path("mine/thesis.tex").read_text() == "all of it"
-
-
-def test_a_file_in_the_way_of_the_folder(elsewhere):
-    Path("file").write_text("mine")
-    for out in ("file", "file/run"):
-        assert f"{out}: " in refused("learn", "FourRoom", "--out", out, *QUICK)
 
 
 def test_learning_that_blows_up_names_the_step(elsewhere):
@@ -445,8 +583,3 @@ def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, mes
 def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     told = refused("train", "TwoRoom", "--representation", four_room_run)
     assert "learned on FourRoom, not on this maze TwoRoom" in told
-
-
-def test_an_agent_without_phi_is_no_representation(elsewhere):
-    assert called("train", "TwoRoom", "--reward", "sparse", *TINY, "--out", "run")[0] == 0
-    assert "no φ" in refused("audit", "run")

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import pytest
 
+from lapwing import storage
 from lapwing.cli import agent_report as report
+from lapwing.cli import main as cli
 from lapwing.cli import options as commands
-from lapwing.cli.main import main as cli
-from lapwing.runs import control
+from lapwing.runs import train_ddpg
 from lapwing.runs.folder import FIGURES
-from lapwing.settings.agents import AgentSettings
-from lapwing.settings.control import ControlSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 from tests.support.command_line import called, refused, unboxed
 from tests.support.small_runs import TINY_PHI
@@ -45,7 +45,7 @@ class Called(NamedTuple):
 def small():
     """φ of seconds, and short films, drawn whatever this machine has."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "QUICK_PHI", TINY_PHI)
+        patch.setattr(train_ddpg, "QUICK_PHI", TINY_PHI)
         patch.setattr(report, "FILM_FRAMES", 5)
         patch.setenv("MUJOCO_GL", "off")
         yield
@@ -151,8 +151,22 @@ def test_other_targets_are_trained_in_by_dqn(arguments):
 
 def test_an_option_that_names_an_arena_is_no_target():
     """A folder may be called what it likes."""
-    command = parsed("train", "HardMaze", "--out", "PointUMaze")
-    assert isinstance(command, commands.Train)
+    for words in (
+        "HardMaze --out PointUMaze",
+        "--out PointUMaze HardMaze",
+        "--resume --out PointUMaze --steps 100 HardMaze",
+        "--representation Ant:x --hidden 8 8 --out=PointUMaze HardMaze",
+    ):
+        command = parsed("train", *words.split())
+        assert isinstance(command, commands.Train)
+        assert command.target == "HardMaze"
+
+
+@pytest.mark.parametrize("words", ["--out HardMaze", "--fast True", "--hidden 8 8 --online", "--online"])
+def test_an_arena_may_come_after_any_option(words):
+    command = parsed("train", *words.split(), "PointUMaze")
+    assert isinstance(command, commands.TrainInArena)
+    assert command.target == "PointUMaze"
 
 
 def test_settings_are_the_preset_s_but_for_what_is_given():
@@ -249,7 +263,7 @@ def test_json_is_the_only_line_on_standard_output(trained):
     assert -1 <= result["gate"] <= 1
     assert result["settings"]["filter"] == "commute"
     assert result["settings"]["hidden"] == [128, 128]
-    assert result == json.loads((trained.folder / "result.json").read_text())
+    assert result == storage.read_checked_json(trained.folder / "result.json")
 
 
 @pytest.mark.slow
@@ -290,7 +304,7 @@ def test_an_unfinished_run_cannot_be_evaluated(elsewhere, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(control, "train_in_arena", interrupted)
+    monkeypatch.setattr(train_ddpg, "train_in_arena", interrupted)
     code, out, err = called("train", "PointUMaze", "--reward", "sparse", *TINY)
     assert (code, out) == (130, "")
     assert "--out runs/PointUMaze-sparse --resume" in err
@@ -340,28 +354,6 @@ def test_what_was_learned_in_an_arena_is_measured_again_without_moving(learned, 
     assert LearnSettings.from_json(learned.result["settings"]).observation == "position"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("PointHookMaze", "maze: UMaze, not HookMaze"),
-        ("PointHookMaze", "lapwing learn PointHookMaze"),
-        ("AntUMaze", "body: Point, not Ant"),
-        ("PointUMaze --cell 1.5", "cell: 2.0, not 1.5"),
-        ("PointUMaze --reward fullmix", "'fullmix' needs state"),
-        ("PointUMaze --reward sparse", "leave --representation out"),
-        ("PointUMaze --online", "leave --representation or --online out"),
-    ],
-)
-def test_a_phi_of_another_arena_is_refused_by_what_differs(learned, elsewhere, arguments, message):
-    given = ["--fast", "False", "--representation", learned.folder]
-    assert message in refused("train", *arguments.split(), *given)
-
-
-def test_a_phi_of_a_maze_is_refused(four_room_run, elsewhere):
-    assert "learned on FourRoom" in refused("train", "PointUMaze", "--representation", four_room_run)
-
-
 class ReachedTrainingError(Exception):
     """Nothing was refused."""
 
@@ -372,7 +364,7 @@ def reaches_training(monkeypatch, *arguments: str | Path) -> str:
     def stop(*_, **__):
         raise ReachedTrainingError
 
-    monkeypatch.setattr(control, "train_in_arena", stop)
+    monkeypatch.setattr(train_ddpg, "train_in_arena", stop)
     err = io.StringIO()
     with (
         warnings.catch_warnings(),
@@ -399,7 +391,7 @@ def test_what_lapwing_learn_makes_of_an_arena_can_be_given_to_lapwing_train(
 def test_a_phi_that_does_not_lead_to_the_goal_is_warned_of_in_a_line(
     learned, elsewhere, monkeypatch, gate, l2, warned
 ):
-    monkeypatch.setattr(control, "_gate", lambda *_: {"gate": gate, "gate_l2": l2})
+    monkeypatch.setattr(train_ddpg, "_gate", lambda *_: {"gate": gate, "gate_l2": l2})
     given = ["--fast", "False", "--representation", learned.folder]
     told = reaches_training(monkeypatch, "train", "PointUMaze", *given, "--out", "run", *TINY)
     assert ("warning: " in told and f"{gate:.2f} (l2: {l2:.2f})" in told) == warned

@@ -11,7 +11,7 @@ from lapwing.figures import fig4, fig5, fig8, runner
 from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
 from lapwing.figures.reproduce import reproduce
-from lapwing.figures.runner import execute_grid
+from lapwing.figures.runner import execute_grid, read_failures
 from tests.support.command_line import called
 
 
@@ -45,9 +45,6 @@ def no_workers(monkeypatch):
         raise StartedError
 
     monkeypatch.setattr(runner, "Pool", start)
-
-
-# The runner
 
 
 def test_a_wanted_run_that_was_borrowed_counts_as_done(tmp_path, no_workers):
@@ -102,10 +99,7 @@ def test_a_run_that_failed_here_and_was_done_there_is_no_failure(tmp_path, no_wo
     rows, failures = execute([small(0), small(1)], tmp_path, done(small(0)))
     assert set(gaps(rows)) == {small(0).key}
     assert failures == {small(1).key: "lost too"}
-    assert storage.read_json(tmp_path / ".fig3" / "failures.json") == failures
-
-
-# Figure 8
+    assert read_failures(tmp_path / ".fig3" / "failures.json") == failures
 
 
 PART = ("method=ddpg", "method=dqn")

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.figures import fig4, fig5, fig8, reaching, shaping
+from lapwing.figures import arena_agents, fig4, fig5, fig8, maze_agents
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
-from lapwing.settings.agents import AgentSettings
-from lapwing.settings.control import ControlSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
@@ -29,9 +28,6 @@ def rows_with(curves: dict[tuple[str, int], list[float]], preset: str = "quick")
         measures = [Measure(metric, value, every * (k + 1)) for k, value in enumerate(values)]
         rows += rows_of(run, Measured(measures, 1.0))
     return rows
-
-
-# The grid
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])
@@ -79,7 +75,7 @@ def test_online_in_the_arena_is_the_same_agent_with_phi_beside_it():
 
 def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     done = []
-    for module in (reaching, shaping):
+    for module in (arena_agents, maze_agents):
         name = module.__name__.rsplit(".", 1)[1]
         monkeypatch.setattr(
             module,
@@ -89,10 +85,10 @@ def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     for run in fig8.runs("quick", 1):
         fig8.execute(run, tmp_path, lambda *_: None)
     assert done == [
-        ("ddpg", "reaching"),
-        ("dqn", "shaping"),
-        ("ddpg online", "reaching"),
-        ("dqn online", "shaping"),
+        ("ddpg", "arena_agents"),
+        ("dqn", "maze_agents"),
+        ("ddpg online", "arena_agents"),
+        ("dqn online", "maze_agents"),
     ]
 
 
@@ -106,8 +102,8 @@ def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
     def ask(target, settings, out, **more):
         raise AskedError(target, settings, out, more)
 
-    monkeypatch.setattr(reaching, "train_control", ask)
-    monkeypatch.setattr(shaping, "train_agent", ask)
+    monkeypatch.setattr(arena_agents, "train_control", ask)
+    monkeypatch.setattr(maze_agents, "train_agent", ask)
     with pytest.raises(AskedError) as caught:
         fig8.execute(run, folder, lambda *_: None)
     return caught.value.args
@@ -125,9 +121,6 @@ def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path)
     assert (settings.hidden, settings.steps, settings.filter) == ((64, 64), 40_000, None)
     assert more["recipe"] == LearnSettings()
     assert more["resume"] is True, "what was begun goes on"
-
-
-# The picture
 
 
 def drawn(figure) -> None:
@@ -159,22 +152,11 @@ def test_curves_are_drawn_as_they_are_with_the_best_there_is():
     drawn(figure)
 
 
-def test_the_same_way_of_learning_has_the_same_colour_wherever_it_is():
-    """Even where pretrained runs of one target are not done yet."""
-    rows = rows_with({("ddpg", 0): [0.5], ("ddpg online", 0): [0.5], ("dqn online", 0): [-20.0]})
-    arena, maze = fig8.draw(rows, "quick").axes
-    _, online, _ = arena.get_lines()
-    assert maze.get_lines()[0].get_color() == online.get_color()
-
-
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_figure_can_be_drawn_before_anything_is_done(preset):
     figure = fig8.draw([], preset)
     assert [axis.get_title() for axis in figure.axes] == [f"PointUMaze ({preset})", f"TwoRoom ({preset})"]
     drawn(figure)
-
-
-# The text
 
 
 def table(rows: list[Row], number: int) -> dict[tuple[str, str], list[str]]:

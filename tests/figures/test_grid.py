@@ -25,9 +25,6 @@ def cells(path) -> list[list[str]]:
     return list(csv.reader(path.read_text().splitlines()))
 
 
-# Keys
-
-
 def test_the_same_configuration_has_the_same_key_on_every_day_and_machine():
     """Written down here: what is in a committed table must stay known."""
     assert dataclasses.replace(RUN).key == RUN.key == "2d5819237c34"
@@ -59,9 +56,6 @@ def test_the_order_in_which_settings_are_given_does_not_matter():
     assert dataclasses.replace(RUN, recipe=grid.recipe(dim=3, steps=5)).settings == {"dim": 3, "steps": 5}
 
 
-# Tables on disk
-
-
 def test_the_columns_of_a_table_are_those_of_the_design_and_the_key(tmp_path):
     write_table(tmp_path / "t.csv", [])
     assert (tmp_path / "t.csv").read_text() == (
@@ -80,19 +74,19 @@ def test_each_measure_of_a_run_is_a_row():
 
 
 whole = st.integers(0, 2**40)
-number = st.floats(allow_nan=False)
-word = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), min_size=1)
-WORDS = ("figure", "environment", "method", "input", "metric", "preset", "version", "key")
+number = st.floats(0, allow_infinity=False).map(abs)
+word = st.from_regex("[A-Za-z][A-Za-z0-9 _-]*", fullmatch=True)
 typed_rows = st.fixed_dictionaries(
-    dict.fromkeys(WORDS, word)
-    | dict.fromkeys(("n", "d", "seed"), whole)
-    | dict.fromkeys(("value", "seconds"), number)
-    | {"beta": number | st.none(), "lam": number | st.none(), "step": whole | st.none()}
-    | {"reward": word | st.none()}
+    dict.fromkeys(("figure", "environment", "method", "input", "metric"), word)
+    | {"n": whole, "d": whole, "seed": st.integers(0, 2**32 - 1), "step": whole | st.none()}
+    | {"value": st.floats(allow_nan=False), "seconds": number, "beta": number | st.none()}
+    | {"lam": st.floats(0, 1, exclude_max=True).map(abs) | st.none(), "reward": word | st.none()}
+    | {"preset": st.sampled_from(["quick", "paper"]), "version": st.just("0.1.0")}
+    | {"key": st.from_regex("[0-9a-f]{12}", fullmatch=True)}
 )
 
 
-@given(st.lists(typed_rows, max_size=5))
+@given(st.lists(typed_rows, max_size=5, unique_by=lambda row: row["key"]))
 def test_what_is_written_is_read_again_to_the_bit(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("grid") / "t.csv"
     write_table(path, rows)
@@ -144,7 +138,7 @@ def test_a_table_with_other_columns_is_refused_by_name(tmp_path, header):
 def damaged(tmp_path, change):
     """A table of four rows of which the third, in line 4, is damaged by `change`."""
     path = tmp_path / "t.csv"
-    write_table(path, [row(seed=seed) for seed in range(4)])
+    write_table(path, [row(metric=metric) for metric in "abcd"])
     lines = path.read_text().splitlines()
     lines[3] = change(lines[3].split(","))
     path.write_text("\n".join(lines) + "\n")
@@ -167,6 +161,16 @@ DAMAGE = {
     "no key": put("key", ""),
     "cut short": lambda values: ",".join(values[:12]),
     "cut within a cell": lambda values: ",".join(values)[:40],
+    "a blank within a number": put("n", "1 00"),
+    "a figure of another script": put("n", "१०"),
+    "a control character in a word": put("method", "def\x01ult"),
+    "a seed out of range": put("seed", str(2**32)),
+    "a lam out of range": put("lam", "1.5"),
+    "negative seconds": put("seconds", "-2.0"),
+    "an unknown preset": put("preset", "quicj"),
+    "a key that is none": put("key", "2d5819237c3g"),
+    "another environment than the run's": put("environment", "FourRoon"),
+    "another n than the run's": put("n", "3000"),
     "a cell too many": lambda values: ",".join([*values, "more"]),
 }
 
@@ -176,6 +180,18 @@ def test_a_damaged_line_is_named(tmp_path, change):
     path = damaged(tmp_path, change)
     with pytest.raises(CheckpointError, match=r"t\.csv .*line 4\b"):
         read_table(path)
+
+
+def test_a_row_that_stands_there_twice_is_named(tmp_path):
+    write_table(tmp_path / "t.csv", [row(), row(value=0.25)])
+    with pytest.raises(CheckpointError, match=r"t\.csv is damaged in line 3"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_rows_that_the_key_of_their_run_denies_are_refused(tmp_path):
+    grid.check_runs(tmp_path / "t.csv", [row(), row(key="0" * 12, n=7)], [RUN])
+    with pytest.raises(CheckpointError, match=r"t\.csv is damaged: seed of the run"):
+        grid.check_runs(tmp_path / "t.csv", [row(seed=3)], [RUN])
 
 
 def test_a_file_that_is_no_text_is_refused_by_name(tmp_path):

@@ -22,6 +22,8 @@ from tests.support.environments import Asked, Seeker, Sight, restless
 from tests.support.representations import random_representation
 from tests.support.wrapped import GAMMA, REPRESENTATIONS, SEEKER_SPECS, TABLES
 
+pytestmark = pytest.mark.numeric
+
 COUNT, STEPS = 4, 45
 MODES = list(AutoresetMode)
 BY_THEMSELVES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]

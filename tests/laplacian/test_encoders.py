@@ -25,6 +25,8 @@ from lapwing.laplacian.encoders import (
     fourier_bandwidth,
 )
 
+pytestmark = pytest.mark.numeric
+
 RNG = np.random.default_rng(0)
 DIM = 5
 SPECS = {

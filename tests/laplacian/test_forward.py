@@ -25,6 +25,8 @@ from tests.support.representations import (
     specifications,
 )
 
+pytestmark = pytest.mark.numeric
+
 WHATS = get_args(What)
 
 

@@ -16,6 +16,8 @@ from lapwing.laplacian.ritz import (
     with_fixed_signs,
 )
 
+pytestmark = pytest.mark.numeric
+
 SIZE = 12
 
 

@@ -19,6 +19,7 @@ from lapwing.laplacian.train import Trained, TrainState, make_optimiser, train
 from lapwing.mazes import Maze, parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 from tests.support import exact
+from tests.support.rounding import to_rounding
 
 ESTIMATORS = ("exact", "pairwise", "sampled")
 SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (16,), "fourier_features": 16, "batch": 64}
@@ -219,7 +220,8 @@ def test_the_metrics_of_a_run(estimator, monkeypatch):
     assert [row for _, _, row in calls] == kept.rows
     for row in kept.rows:
         assert {"loss", "graph_drawing", "penalty", "steps_per_second"} <= row.keys()
-        assert row["loss"] == pytest.approx(row["graph_drawing"] + settings.beta * row["penalty"], rel=1e-4)
+        drawing, penalty = row["graph_drawing"], settings.beta * row["penalty"]
+        assert row["loss"] == to_rounding(drawing + penalty, drawing, penalty)
         assert row["steps_per_second"] > 0
         assert row["orthonormality_error"] >= 0
         assert 0 <= row["surviving_dimensions"] <= settings.dim + settings.oversample
@@ -228,16 +230,6 @@ def test_the_metrics_of_a_run(estimator, monkeypatch):
     assert kept.rows[-1]["seconds"] == trained.learn_seconds
     assert np.all(np.diff([row["seconds"] for row in kept.rows]) > 0)
     assert trained.compile_seconds > 0
-
-
-def test_the_measured_orthonormality_is_that_of_phi_over_the_states():
-    target, settings = small("exact", true_chain=True, observation="index", delta=0.5)
-    kept = Kept()
-    encoder = train(target, settings, checkpoints=kept).encoder
-    weight = np.asarray(encoder.weight, np.float64)
-    moment = weight.T @ weight / len(weight) / settings.delta
-    error = np.sqrt(np.mean(np.sum((moment - np.eye(len(moment))) ** 2, axis=1)))
-    assert kept.rows[-1]["orthonormality_error"] == pytest.approx(error, rel=1e-4)
 
 
 @pytest.mark.parametrize(("steps", "chunks"), [(1, 100), (50, 1)])

@@ -11,9 +11,10 @@ import pytest
 
 import lapwing
 from lapwing import storage
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
+from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
 from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
+from lapwing.runs.learn import reopen
 from tests.support.folders import content, without_times
 from tests.support.interruptions import Interrupted, stop_at
 from tests.support.processes import ONE_THREAD, Zygote
@@ -40,6 +41,21 @@ def interrupted(interrupted_run, tmp_path) -> Path:
 @pytest.fixture
 def finished(four_room_run, tmp_path) -> Path:
     return Path(shutil.copytree(four_room_run, tmp_path / "run"))
+
+
+def rewrite(path: Path, **changed) -> None:
+    """Change a JSON file of a run as lapwing would, with a digest that fits."""
+    storage.write_checked_json(path, storage.read_checked_json(path) | changed)
+
+
+def without_digests(folder: Path) -> None:
+    """Make a run what lapwing 0.1.0 would have written."""
+    rows = RunFolder(folder).metrics()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, changed in (("config.json", {"format": 1}), ("result.json", {})):
+        if (folder / name).is_file():
+            content = storage.read_checked_json(folder / name) | changed
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def learn(out: Path, **changed) -> lapwing.Representation:
@@ -139,7 +155,7 @@ def test_a_metrics_file_cut_short_by_the_crash_is_mended(interrupted, four_room_
 
 
 def test_leftovers_of_a_killed_process_are_swept_up(interrupted, four_room_run):
-    (interrupted / ".checkpoint-000000032.safetensors.abcd1234.part").write_bytes(b"half")
+    (interrupted / ".checkpoint-000000032.safetensors.abcd1234.lapwing.part").write_bytes(b"half")
     learn(interrupted, resume=True)
     assert set(content(interrupted)) == set(content(four_room_run))
 
@@ -221,27 +237,20 @@ def test_resuming_with_other_settings_names_the_field(interrupted, changed, mess
     assert content(interrupted) == before
 
 
-def test_resuming_with_another_target_names_it(interrupted):
-    with pytest.raises(ConfigError, match="name = 'FourRoom', not 'OneRoom'"):
-        lapwing.learn("OneRoom", out=interrupted, resume=True, **SMALL)
-
-
 def test_resuming_a_run_of_another_version_is_refused(interrupted):
-    config = json.loads((interrupted / "config.json").read_text())
-    (interrupted / "config.json").write_text(json.dumps(config | {"version": "0.0.1"}))
+    rewrite(interrupted / "config.json", version="0.0.1")
     with pytest.raises(CheckpointError, match=r"lapwing 0\.0\.1; .*--overwrite"):
         learn(interrupted, resume=True)
 
 
 def test_a_run_of_another_format_is_refused_by_every_reader(finished):
-    config = json.loads((finished / "config.json").read_text())
-    (finished / "config.json").write_text(json.dumps(config | {"format": 2, "version": "9.9"}))
-    message = r"config\.json .* 9\.9 in format 2"
+    rewrite(finished / "config.json", format=3, version="9.9")
+    message = r"config\.json .* 9\.9 in format 3"
     with pytest.raises(CheckpointError, match=message):
         lapwing.load(finished)
     with pytest.raises(CheckpointError, match=message):
         learn(finished, resume=True)
-    with pytest.raises(ConfigError, match="finished run"):
+    with pytest.raises(CheckpointError, match=message):
         learn(finished)
 
 
@@ -250,6 +259,64 @@ def test_a_damaged_configuration_is_named(finished):
     for attempt in (lambda: lapwing.load(finished), lambda: learn(finished, resume=True)):
         with pytest.raises(CheckpointError, match=r"config\.json"):
             attempt()
+
+
+@pytest.mark.parametrize("flag", [{}, {"overwrite": True}, {"resume": True}])
+@pytest.mark.parametrize("name", ["resolved", "settings", "target", "version", "compile_seconds"])
+def test_an_edited_configuration_is_refused_by_name_and_untouched(interrupted, name, flag):
+    """Ten of ten edits once changed what a resumed run gave."""
+    config = json.loads((interrupted / "config.json").read_text())
+    if name in ("resolved", "settings"):
+        config[name] |= {"seed": 1}
+    else:
+        config[name] = {"kind": "maze", "name": "x", "text": "..\n"} if name == "target" else 9
+    (interrupted / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    before = content(interrupted)
+    with pytest.raises(CheckpointError, match=r"config\.json is damaged or was edited"):
+        learn(interrupted, **flag)
+    assert content(interrupted) == before
+
+
+def test_a_run_of_version_0_1_0_can_be_loaded_and_evaluated_but_not_resumed(
+    finished, interrupted_run, tmp_path
+):
+    """Its JSON files have no digests."""
+    again, result = lapwing.load(finished), RunFolder(finished).result()
+    metrics = RunFolder(finished).metrics()
+    without_digests(finished)
+    assert lapwing.load(finished).sha256() == again.sha256()
+    assert RunFolder(finished).metrics() == metrics
+    assert reopen(finished).result == result
+    unfinished = Path(shutil.copytree(interrupted_run, tmp_path / "unfinished"))
+    without_digests(unfinished)
+    for folder in (finished, unfinished):
+        with pytest.raises(CheckpointError, match=r"config\.json has no digest"):
+            learn(folder, resume=True)
+    learn(unfinished, overwrite=True, steps=5)
+    assert RunFolder(unfinished).finished
+
+
+def test_a_configuration_that_only_has_the_keys_is_no_run(tmp_path):
+    foreign = {"format": 1, "version": "0.1.0", "target": {"kind": "maze"}, "settings": {}, "model": "gpt"}
+    for changed in ({}, {"target": "prod"}, {"format": 2}, {"format": 2, "sha256": "0" * 64}):
+        (tmp_path / "config.json").write_text(json.dumps(foreign | changed))
+        (tmp_path / "metrics.jsonl").write_bytes(b"not lapwing's")
+        before = content(tmp_path)
+        for flag in ({}, {"overwrite": True}, {"resume": True}):
+            with pytest.raises(CheckpointError, match=r"config\.json"):
+                learn(tmp_path, **flag)
+        with pytest.raises(CheckpointError, match=r"config\.json"):
+            lapwing.load(tmp_path)
+        assert content(tmp_path) == before
+
+
+def test_hidden_files_of_a_user_are_never_swept_up(finished):
+    mine = {".notes.part": b"1", ".config.json.part": b"2", ".a.abcd1234.part": b"3"}
+    for name, text in mine.items():
+        (finished / name).write_bytes(text)
+    for flag in ({"resume": True}, {"overwrite": True}):
+        learn(finished, **flag)
+        assert {name: (finished / name).read_bytes() for name in mine} == mine
 
 
 @pytest.mark.parametrize(
@@ -313,6 +380,46 @@ def test_what_is_no_finished_run_cannot_be_loaded(tmp_path, interrupted):
         lapwing.load(tmp_path / "empty")
     with pytest.raises(ConfigError, match=r"unfinished run; .*--resume"):
         lapwing.load(interrupted)
+
+
+# Folders that go away
+
+
+@pytest.mark.parametrize("phase", ["preparing", "learning", "evaluating"])
+@pytest.mark.parametrize("change", [shutil.rmtree, lambda path: path.rename(path.with_name("moved"))])
+def test_a_folder_that_is_gone_while_running_is_named(tmp_path, phase, change, monkeypatch):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    out, gone = tmp_path / "run", []
+
+    def on_progress(now, *rest):
+        if now == phase and not gone:
+            gone.append(change(out))
+
+    with pytest.raises(StorageError, match=f"{out}.*: no such file or folder"):
+        lapwing.learn("FourRoom", out=out, on_progress=on_progress, **SMALL)
+    assert not out.exists()
+
+
+def test_a_folder_whose_name_is_too_long_is_refused(tmp_path):
+    for read in (learn, lapwing.load, reopen):
+        with pytest.raises(LapwingError, match="the name is too long"):
+            read(tmp_path / ("long" * 100))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="needs to become another user")
+def test_a_folder_that_may_not_be_read_is_refused(finished):
+    finished.parent.chmod(0o700)
+    os.seteuid(65534)
+    try:
+        for read in (learn, lapwing.load, reopen):
+            with pytest.raises(LapwingError, match="permission denied"):
+                read(finished)
+    finally:
+        os.seteuid(0)
+
+
+# Two at once, and kill -9
 
 
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):

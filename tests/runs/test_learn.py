@@ -172,7 +172,7 @@ def test_a_reopened_run_measures_the_same_wherever_it_is(four_room_run, tmp_path
     moved = Path(shutil.copytree(four_room_run, tmp_path / "elsewhere"))
     assert reopen(moved).result["gap"] == reopen(four_room_run).result["gap"]
     outcome = reopen(four_room_run)
-    assert outcome.result == storage.read_json(four_room_run / "result.json")
+    assert outcome.result == storage.read_checked_json(four_room_run / "result.json")
     assert outcome.target.experience is not None
     assert outcome.target.experience.n_transitions == 5_000
 
@@ -204,7 +204,7 @@ def test_an_unfinished_run_cannot_be_measured(four_room_run, tmp_path):
 
 
 def test_what_a_result_says(four_room_run):
-    result = storage.read_json(four_room_run / "result.json")
+    result = storage.read_checked_json(four_room_run / "result.json")
     assert (result["target"], result["states"], result["transitions"]) == ("FourRoom", 152, 5_000)
     assert (result["steps"], result["version"]) == (60, lapwing.__version__)
     assert result["run"] == str(four_room_run)

@@ -116,7 +116,7 @@ def _write(
 def load_agent(path: str | Path) -> Agent | ControlAgent:
     """Read what `Agent.save` wrote, or the agent in a run folder. Nothing in the file is executed."""
     path = Path(path)
-    if path.is_dir():
+    if storage.is_folder(path):
         path = path / "agent.safetensors"
         if not path.is_file():
             raise ConfigError(f"{path.parent} holds no trained agent; lapwing train makes one")

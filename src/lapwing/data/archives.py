@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from lapwing.errors import DatasetError
-from lapwing.settings.checks import memory_bytes
+from lapwing.storage import memory_bytes
 
 GIB = 2**30
 BOMB_RATIO, BOMB_BYTES = 200, GIB

@@ -14,7 +14,7 @@ from lapwing.data.minari import MinariData, open_minari
 from lapwing.envs.arena import Arena, open_arena, parse_arena
 from lapwing.envs.make import Env, env_name
 from lapwing.envs.plane import Plane, open_plane, parse_plane
-from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.errors import CheckpointError, ConfigError, DatasetError, nearest
 from lapwing.mazes import BUILT_IN, Maze, arena_names, is_arena, is_plane, parse_maze, plane_names, read_maze
 from lapwing.storage import file_sha256
 
@@ -135,8 +135,44 @@ def describe(source: Source) -> dict[str, Any]:
     return {"kind": "experience", "sha256": source.sha256()}
 
 
-def recall(description: dict[str, Any], collected: Path) -> Source:
-    """The source that `describe` described; `collected` is where a run keeps what cannot be had again."""
+def recall(description: dict[str, Any], collected: Path, named: Source | None = None) -> Source:
+    """The source that `describe` described. No code runs that the description alone names.
+
+    Args:
+        description: of a run folder, which may come from anyone.
+        collected: where a run keeps what cannot be had again.
+        named: the environment, if the user has named it.
+    """
+    try:
+        source = _recalled(description, collected)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{collected.parent} does not say in full what it was learned from ({error})"
+        ) from error
+    if not isinstance(source, GymEnv):
+        if named is not None:
+            raise ConfigError(f"{collected.parent} was not learned from an environment; leave --env out")
+        return source
+    if named is not None:
+        _check_same_env(source, named)
+        return named
+    if ":" in source.env_id and not collected.is_file():
+        raise ConfigError(
+            f"{collected} is missing, and to collect it again would run {source.env_id}, which only the run "
+            f"folder names; if you trust that code, name it yourself: lapwing evaluate {collected.parent} "
+            f"--env gym:{source.env_id}"
+        )
+    return source
+
+
+def _check_same_env(recorded: GymEnv, named: Source) -> None:
+    """Refuse another environment; a file may have moved."""
+    same = isinstance(named, GymEnv) and named.env_id.rpartition(":")[2] == recorded.env_id.rpartition(":")[2]
+    if not same:
+        raise ConfigError(f"env must name the environment of the run, gym:{recorded.env_id}")
+
+
+def _recalled(description: dict[str, Any], collected: Path) -> Source:
     kind = description.get("kind")
     if kind == "maze":
         return parse_maze(description["text"], name=description["name"])
@@ -145,6 +181,8 @@ def recall(description: dict[str, Any], collected: Path) -> Source:
     if kind == "plane":
         return parse_plane(description)
     if kind == "gym":
+        if not isinstance(description["env_id"], str):
+            raise TypeError("env_id is not text")
         return GymEnv(description["env_id"])
     if kind in ("experience", "env"):
         return load_experience(collected)

@@ -173,13 +173,8 @@ class ControlVectorEnv(VectorEnv):
 
     Args:
         num_envs: how many bodies.
+        body, maze, goal, cell, fast, render_mode: as of `ControlEnv`; pictures are one a body.
         max_episode_steps: after how many steps an episode is truncated.
-        body: `"Point"` or `"Ant"`.
-        maze: `"UMaze"`, `"HookMaze"`, a text file or a `Maze`.
-        goal: (row, column) of the goal; None is the maze's own.
-        cell: the width of a corridor; None is the body's own.
-        fast: whether to simulate with the integrator implicitfast in place of RK4.
-        render_mode: `"rgb_array"` for pictures from above, one a body.
         autoreset_mode: when a new episode begins: with the next step, in the same step, or at a reset.
     """
 

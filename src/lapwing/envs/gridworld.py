@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import MOVES, Maze, read_maze
-from lapwing.settings.checks import memory_bytes
+from lapwing.storage import memory_bytes
 
 Observation = Literal["index", "position", "image"]
 WALL, GROUND, AGENT, GOAL = (40, 44, 52), (236, 236, 230), (31, 119, 180), (200, 60, 50)

@@ -43,7 +43,7 @@ def _table(status: Status) -> Table:
             *group,
             f"{sum(key in status.done for key in keys)}/{len(keys)}",
             str(running.count(group) or ""),
-            f"[red]{failed}[/]" if failed else "",
+            Text(str(failed), style="red") if failed else "",
             f"{sum(taken) / len(taken):.1f}" if taken else "",
         )
     return table

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lapwing.figures.grid import Measure, Measured, Row, Run, recipe
-from lapwing.figures.shaping import AUDITED, phi_recipe, task_of
+from lapwing.figures.maze_agents import AUDITED, phi_recipe, task_of
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import interval, markdown_table, select
 from lapwing.plots import draw_goal_maps

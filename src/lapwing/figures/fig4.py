@@ -9,11 +9,19 @@ from scipy.stats import kendalltau
 
 from lapwing.figures.grid import Row, Run
 from lapwing.figures.learning_speed import ABOUT_NEVER, Speed, curve_of, speed_of, speed_tables
-from lapwing.figures.shaping import COMPARED, MAZES, about_recipe, execute, return_range, shaping_run, task_of
+from lapwing.figures.maze_agents import (
+    COMPARED,
+    MAZES,
+    about_recipe,
+    execute,
+    maze_run,
+    return_range,
+    task_of,
+)
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, ShapingPanel, draw_shaping
-from lapwing.runs.shaping import steps_to_optimum
+from lapwing.runs.train_dqn import steps_to_optimum
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
 
 NOTE = "returns count -1 for each step that does not end at the goal"
@@ -38,7 +46,7 @@ _ABOUT_ORDER = (
 def runs(preset: Preset, seeds: int) -> list[Run]:
     """Every maze and reward; seed by seed, so that an early stop leaves whole figures."""
     return [
-        shaping_run("fig4", preset, maze, curve, seed)
+        maze_run("fig4", preset, maze, curve, seed)
         for seed in range(seeds)
         for maze in MAZES
         for curve in COMPARED

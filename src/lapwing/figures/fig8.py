@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from lapwing.figures import reaching, shaping
+from lapwing.agents.evaluation import steps_to_success
+from lapwing.figures import arena_agents, maze_agents
 from lapwing.figures.grid import Measured, Row, Run, recipe
 from lapwing.figures.learning_speed import ABOUT_NEVER, Count, curve_of, speed_of
 from lapwing.figures.statistics import Range, equivalence, paired_interval
@@ -15,12 +16,11 @@ from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, OnlinePanel, draw_online
 from lapwing.progress import OnProgress
-from lapwing.runs.control import steps_to_success
-from lapwing.runs.shaping import steps_to_optimum
+from lapwing.runs.train_dqn import steps_to_optimum
 
 NOTE = "the reward is mix; λ is annealed to 0.95 where φ is learned online"
-ARENA, MAZE = reaching.PANELS[0], "TwoRoom"
-MIX = next(curve for curve in shaping.COMPARED if curve.reward == "mix")
+ARENA, MAZE = arena_agents.PANELS[0], "TwoRoom"
+MIX = next(curve for curve in maze_agents.COMPARED if curve.reward == "mix")
 LABELS = {"": "pretrained", " online": "online"}
 """How methods end, and their curves are called."""
 
@@ -57,8 +57,8 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
     found = []
     for seed in range(seeds):
         for online in (False, True):
-            found.append(reaching.reaching_run("fig8", preset, ARENA, "mix", seed, online=online))
-            run = shaping.shaping_run("fig8", preset, MAZE, MIX, seed)
+            found.append(arena_agents.arena_run("fig8", preset, ARENA, "mix", seed, online=online))
+            run = maze_agents.maze_run("fig8", preset, MAZE, MIX, seed)
             found.append(_online(run) if online else run)
     return found
 
@@ -71,12 +71,12 @@ def _online(run: Run) -> Run:
 
 def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
     """Train the agent of a run, in its arena or maze."""
-    study = reaching if run.method.startswith("ddpg") else shaping
+    study = arena_agents if run.method.startswith("ddpg") else maze_agents
     return study.execute(run, folder, on_progress)
 
 
 def _targets() -> tuple[Target, Target]:
-    optimum = shaping.task_of(MAZE).optimal_return
+    optimum = maze_agents.task_of(MAZE).optimal_return
     return (
         Target(
             ARENA.arena,
@@ -92,11 +92,11 @@ def _targets() -> tuple[Target, Target]:
             MAZE,
             "dqn",
             "return",
-            within=shaping.return_range(MAZE),
+            within=maze_agents.return_range(MAZE),
             margin=1.0,
             goal="within 2 of the optimum",
             steps_to_goal=partial(steps_to_optimum, optimum=optimum),
-            steps_margin=float(shaping.EVALUATE_EVERY),
+            steps_margin=float(maze_agents.EVALUATE_EVERY),
         ),
     )
 

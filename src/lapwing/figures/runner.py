@@ -4,6 +4,7 @@ Beside the table `OUT/FIGURE.csv` stands the folder `OUT/.FIGURE`: a lock, the f
 their checkpoints, compiled programs, and the runs that failed with their errors.
 """
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lapwing import storage
-from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_of, write_table
+from lapwing.errors import CheckpointError
+from lapwing.figures.grid import Measure, Measured, Row, Run, check_runs, read_table, rows_of, write_table
 from lapwing.figures.worker import DIED, Pool, Worker
 
 Group = tuple[str, str]
@@ -84,6 +86,7 @@ def execute_grid(
         rows = [row for row in read_table(table) if not (overwrite and row["key"] in chosen)]
         missing = wanted - {row["key"] for row in rows} - (chosen if overwrite else set())
         rows += [row for row in borrowed or [] if row["key"] in missing]
+        check_runs(table, rows, runs)
         record = _Record(table, folder / "failures.json", rows)
         again = chosen if overwrite else chosen & set(record.failures) if retry else set()
         record.forget(again)
@@ -103,20 +106,32 @@ def execute_grid(
         )
 
 
+def read_failures(path: Path) -> dict[str, str]:
+    """The keys of runs that failed, with the error of each; lapwing 0.1.0 wrote them without a digest."""
+    failures = storage.read_json(path) if storage.is_file(path) else {}
+    if isinstance(failures, dict) and "sha256" in failures:
+        failures = storage.read_checked_json(path)
+    if not isinstance(failures, dict) or not all(
+        re.fullmatch("[0-9a-f]{12}", key) and isinstance(error, str) for key, error in failures.items()
+    ):
+        raise CheckpointError(f"{path} is damaged; delete it, and the runs that failed are tried again")
+    return failures
+
+
 class _Record:
     """The table and the failures, on disk and in memory."""
 
     def __init__(self, table: Path, failed: Path, rows: list[Row]):
         self._table, self._failed, self.rows = table, failed, rows
         self.done = {row["key"] for row in rows}
-        self.failures: dict[str, str] = storage.read_json(failed) if failed.is_file() else {}
+        self.failures = read_failures(failed)
         self.forget(self.done)
 
     def forget(self, keys: set[str]) -> None:
         """Let these count as not failed."""
         if keys & set(self.failures):
             self.failures = {key: error for key, error in self.failures.items() if key not in keys}
-            storage.write_json(self._failed, self.failures)
+            storage.write_checked_json(self._failed, self.failures)
 
     def add(self, run: Run, measured: Measured) -> None:
         self.rows += rows_of(run, measured)
@@ -125,7 +140,7 @@ class _Record:
 
     def fail(self, run: Run, error: str) -> None:
         self.failures[run.key] = error
-        storage.write_json(self._failed, self.failures)
+        storage.write_checked_json(self._failed, self.failures)
 
 
 def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_status: OnStatus | None) -> None:

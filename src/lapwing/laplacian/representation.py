@@ -229,14 +229,14 @@ def load_representation(path: str | Path) -> Representation:
         raise CheckpointError(f"{path} does not fit its own description ({error})") from error
 
 
-def check_format(path: Path, manifest: dict[str, Any]) -> None:
+def check_format(path: Path, manifest: dict[str, Any], format: int = FORMAT) -> None:
     """Refuse a file that another version of lapwing wrote in another form."""
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{path} is damaged: it does not say what it holds")
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != format:
         raise CheckpointError(
             f"{path} was written by lapwing {manifest.get('version', 'unknown')} in format "
-            f"{manifest.get('format')}; lapwing {__version__} reads format {FORMAT}: "
+            f"{manifest.get('format')}; lapwing {__version__} reads format {format}: "
             "use that version, or learn again"
         )
 
@@ -267,14 +267,18 @@ def named_arrays(tree, prefix: str) -> dict[str, np.ndarray]:
 
 
 def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
-    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name."""
+    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name.
+
+    An array of no rows in the skeleton stands for any number of them.
+    """
 
     def fill(where, leaf):
         if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array | np.ndarray):
             return leaf
         name = prefix + jax.tree_util.keystr(where)
         found = tensors.get(name)
-        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
+        rows = leaf.shape[:1] == (0,)
+        if found is None or found.shape[rows:] != leaf.shape[rows:] or found.dtype != leaf.dtype:
             raise CheckpointError(
                 f"{path} does not fit its own description: {name} should be {leaf.dtype} of shape "
                 f"{leaf.shape}"

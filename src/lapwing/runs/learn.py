@@ -127,8 +127,13 @@ def run(
     return Outcome(representation, result, target)
 
 
-def reopen(out: Path) -> Outcome:
-    """A finished run, for `lapwing evaluate`: the representation, its measures anew, and its target."""
+def reopen(out: Path, env: str | None = None) -> Outcome:
+    """A finished run, for `lapwing evaluate`: the representation, its measures anew, and its target.
+
+    Args:
+        out: the folder.
+        env: the environment's name, if what was collected in it is gone and it is not a registered one.
+    """
     folder = RunFolder(out)
     config = folder.config()
     if config.get("kind") == "agent":
@@ -136,8 +141,8 @@ def reopen(out: Path) -> Outcome:
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; go on with lapwing learn … --resume")
     representation = load_representation(folder.representation)
-    settings = LearnSettings.from_json(config["settings"])
-    source = recall(config["target"], folder.experience)
+    settings = folder.settings(LearnSettings)
+    source = recall(config["target"], folder.experience, None if env is None else read_source(env))
     if isinstance(source, Experience):  # it was collected by these settings, which do not apply to data
         names = ("transitions", "num_envs", "observation_key")
         given = {name: getattr(PRESETS[settings.preset], name) for name in names}

@@ -13,12 +13,12 @@ from scipy.stats import spearmanr
 from lapwing import load_agent
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
-from lapwing.figures import reaching
-from lapwing.figures.grid import Measure, Measured, Run
-from lapwing.figures.reaching import PANELS, Panel, reaching_run
+from lapwing.figures import arena_agents
+from lapwing.figures.arena_agents import PANELS, Panel, arena_run
+from lapwing.figures.grid import Measured, Run
 from lapwing.laplacian.representation import load_representation
-from lapwing.runs import control
-from lapwing.settings.control import CONTROL_PRESETS, ControlSettings
+from lapwing.runs import train_ddpg
+from lapwing.settings.agents import CONTROL_PRESETS, ControlSettings
 from tests.support.small_runs import TINY_PHI
 
 POINT, HOOK, ANT = PANELS
@@ -32,23 +32,20 @@ def settings_of(run: Run) -> ControlSettings:
 
 
 def point_run(reward: str = "mix", seed: int = 0, *, panel: Panel = POINT, **more) -> Run:
-    return reaching_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
-
-
-# What a run is made of
+    return arena_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
 
 
 def test_the_arenas_and_rewards_that_are_compared():
     assert [panel.arena for panel in PANELS] == ["PointUMaze", "PointHookMaze", "AntUMaze"]
     assert [panel.filter for panel in PANELS] == ["soft", "commute", "commute"]
     assert [panel.rewards for panel in PANELS] == [REWARDS, REWARDS, ("sparse", "l2", "mix")]
-    assert reaching.REWARDS == REWARDS
+    assert arena_agents.REWARDS == REWARDS
 
 
 @pytest.mark.parametrize(("preset", "steps"), [("paper", 1_000_000), ("quick", 500_000)])
 def test_the_preset_says_how_long_agents_learn(preset, steps):
     assert ANT.steps_of(preset) == steps
-    assert settings_of(reaching_run("fig5", preset, ANT, "mix", 0)).steps == steps
+    assert settings_of(arena_run("fig5", preset, ANT, "mix", 0)).steps == steps
     assert POINT.steps_of(preset) == 60_000
 
 
@@ -56,7 +53,7 @@ def test_the_preset_says_how_long_agents_learn(preset, steps):
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_columns_of_a_run_say_what_its_recipe_does(panel, preset):
     for reward in panel.rewards:
-        run = reaching_run("fig5", preset, panel, reward, 3)
+        run = arena_run("fig5", preset, panel, reward, 3)
         settings = settings_of(run)
         assert (run.figure, run.environment, run.method) == ("fig5", panel.arena, "ddpg")
         assert (settings.reward, settings.seed, settings.preset) == (run.reward, run.seed, run.preset)
@@ -68,10 +65,10 @@ def test_the_columns_of_a_run_say_what_its_recipe_does(panel, preset):
 
 
 def test_the_preset_paper_has_the_papers_settings():
-    """FACTS: DDPG, and φ, of the paper's continuous control."""
+    """FACTS: DDPG, and φ, of the paper's continuous train_ddpg."""
     for panel in PANELS:
         for reward in panel.rewards:
-            run = reaching_run("fig5", "paper", panel, reward, 0)
+            run = arena_run("fig5", "paper", panel, reward, 0)
             agent = settings_of(run)
             assert (agent.hidden, agent.batch, agent.gamma) == ((400, 300), 100, 0.995)
             assert (agent.actor_rate, agent.target_rate, agent.fast) == (1e-4, 1e-3, False)
@@ -117,13 +114,13 @@ def test_a_run_is_known_by_what_its_preset_sets(monkeypatch, change):
 
 def test_a_run_is_known_by_the_data_of_its_phi(monkeypatch):
     before = point_run(preset="quick").key
-    monkeypatch.setattr(control, "QUICK_PHI", control.QUICK_PHI | {"transitions": 200_000})
+    monkeypatch.setattr(train_ddpg, "QUICK_PHI", train_ddpg.QUICK_PHI | {"transitions": 200_000})
     assert point_run(preset="quick").key != before
 
 
 def test_who_asks_does_not_matter():
     asked = [
-        reaching_run(figure, "quick", panel, reward, 2)
+        arena_run(figure, "quick", panel, reward, 2)
         for figure in ("fig5", "fig8")
         for panel in PANELS
         for reward in panel.rewards
@@ -134,17 +131,14 @@ def test_who_asks_does_not_matter():
 
 
 def test_the_text_says_what_the_preset_makes_of_the_paper_s_settings():
-    text = "\n".join(reaching.about_preset("quick"))
+    text = "\n".join(arena_agents.about_preset("quick"))
     assert text.startswith("Shortened")
-    quick, paper = control.QUICK_PHI, control.PRESETS["paper-control"]
+    quick, paper = train_ddpg.QUICK_PHI, train_ddpg.PRESETS["paper-control"]
     for number in (quick["transitions"], quick["steps"], paper.transitions, paper.steps):
         assert f"{number:,}" in text
     assert "128 x 128, not 400 x 300" in text
     assert "implicitfast, not RK4" in text
-    assert "Shortened" not in "\n".join(reaching.about_preset("paper"))
-
-
-# A tiny one for real
+    assert "Shortened" not in "\n".join(arena_agents.about_preset("paper"))
 
 
 class Done(NamedTuple):
@@ -161,7 +155,7 @@ class Done(NamedTuple):
 def all_tiny() -> Iterator[None]:
     """Let the preset quick be quicker still."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "QUICK_PHI", TINY_PHI)
+        patch.setattr(train_ddpg, "QUICK_PHI", TINY_PHI)
         quicker = dataclasses.replace(CONTROL_PRESETS["quick"], random_steps=1_600)
         patch.setitem(CONTROL_PRESETS, "quick", quicker)
         yield
@@ -170,14 +164,14 @@ def all_tiny() -> Iterator[None]:
 def executed(reward: str, folder: Path) -> Done:
     phases: dict[str, None] = {}
     with all_tiny():
-        run = reaching_run("fig5", "quick", TINY, reward, 0)
-        measured = reaching.execute(run, folder, lambda phase, *_: phases.setdefault(phase))
+        run = arena_run("fig5", "quick", TINY, reward, 0)
+        measured = arena_agents.execute(run, folder, lambda phase, *_: phases.setdefault(phase))
     return Done(run, folder, measured, list(phases))
 
 
 def executed_again(run: Run, folder: Path) -> Measured:
     with all_tiny():
-        return reaching.execute(run, folder, lambda *_: pytest.fail("worked again"))
+        return arena_agents.execute(run, folder, lambda *_: pytest.fail("worked again"))
 
 
 @pytest.fixture(scope="module")
@@ -260,14 +254,3 @@ def test_a_reward_without_phi_has_neither_gate_nor_map(sparse):
     assert metrics == {"success", "distance", "compile_seconds"}
     assert sparse.phases == ["training"]
     assert load_agent(sparse.folder).act(np.zeros(6)).shape == (2,)
-
-
-@slow
-@untaught
-def test_the_measures_are_plain_numbers_that_a_table_can_hold(mixed, sparse):
-    for done in (mixed, sparse):
-        for one in done.measured.measures:
-            assert isinstance(one, Measure)
-            assert type(one.value) is float
-            assert one.step is None or type(one.step) is int
-            assert np.isfinite(one.value)

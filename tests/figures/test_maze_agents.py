@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from lapwing.figures import fig1, fig4, shaping
+from lapwing.figures import fig1, fig4, maze_agents
 from lapwing.figures.fig4 import (
     agreement,
     audit_tables,
@@ -16,16 +16,13 @@ from lapwing.figures.fig4 import (
     speeds,
 )
 from lapwing.figures.grid import Measure, Measured, rows_of
-from lapwing.figures.shaping import task_of
+from lapwing.figures.maze_agents import task_of
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import LearnSettings
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
 
 REWARDS = ("sparse", "l2", "rawmix", "mix", "mix-low-beta", "commute", "potential")
 OPTIMUM = -18.97972972972973  # HardMaze, FACTS: -18.980
-
-
-# The grids
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])
@@ -40,8 +37,8 @@ def test_figure_4_has_every_maze_and_reward_once_with_every_seed(preset):
 def test_the_betas_are_the_papers_and_half_the_weights_of_the_other_code():
     """Its loss has no ½ before G, so its weights 5, 5 and 1 are β = 2.5, 2.5 and .5."""
     betas = {(run.reward, run.environment): run.beta for run in fig4.runs("paper", 1)}
-    assert {betas["mix", maze] for maze in shaping.MAZES} == {5.0}
-    assert [betas["mix-low-beta", maze] for maze in shaping.MAZES] == [2.5, 2.5, 0.5]
+    assert {betas["mix", maze] for maze in maze_agents.MAZES} == {5.0}
+    assert [betas["mix-low-beta", maze] for maze in maze_agents.MAZES] == [2.5, 2.5, 0.5]
     assert {betas[reward, "HardMaze"] for reward in ("sparse", "commute", "potential")} == {None}
 
 
@@ -70,19 +67,16 @@ def test_figure_1_is_of_two_room():
     assert seeds == {"l2": [0], "laplacian": [0, 1, 2], "commute": [0, 1, 2]}
 
 
-# A run, for real
-
-
 @pytest.fixture(scope="module")
 def potential_run():
     run = next(run for run in fig4.runs("quick", 1) if run.reward == "potential")
     agent = run.settings["agent"] | {"steps": 1_000, "random_steps": 2_000, "hidden": [16]}
     phi = {"transitions": 20_000, "dim": 6, "steps": 100, "fourier_features": 16}
-    return dataclasses.replace(run, recipe=shaping.recipe(agent=agent, phi=phi))
+    return dataclasses.replace(run, recipe=maze_agents.recipe(agent=agent, phi=phi))
 
 
 def test_a_run_gives_its_curve_its_audit_and_its_distances(potential_run, tmp_path):
-    measured = shaping.execute(potential_run, tmp_path / "run", lambda *progress: None)
+    measured = maze_agents.execute(potential_run, tmp_path / "run", lambda *progress: None)
     by_metric: dict[str, list[Measure]] = {}
     for measure in measured.measures:
         by_metric.setdefault(measure.metric, []).append(measure)
@@ -92,7 +86,7 @@ def test_a_run_gives_its_curve_its_audit_and_its_distances(potential_run, tmp_pa
     assert min(measure.value for measure in by_metric["distance"]) == 0
     assert {"correlation", "contrast", "greedy_success", "local_optima"} <= by_metric.keys()
     assert measured.seconds > 0
-    again = shaping.execute(potential_run, tmp_path / "run", lambda *progress: None)
+    again = maze_agents.execute(potential_run, tmp_path / "run", lambda *progress: None)
     assert again.measures[:-1] == measured.measures[:-1]
     assert again.measures[-1].metric == "compile_seconds"
 
@@ -108,9 +102,6 @@ def test_figure_1_of_distance_in_the_plane_is_known_exactly(tmp_path):
     figure = fig1.draw(rows, "paper")
     assert len([axis for axis in figure.axes if axis.get_title()]) == 1
     assert any("0.73" in line for line in fig1.describe(rows, "paper"))
-
-
-# Tables and curves, from rows made by hand
 
 
 def rows_with(curves: dict[tuple[str, int], list[float]], audits: dict[str, dict[str, float]] | None = None):
@@ -150,12 +141,6 @@ def test_the_speed_table_tells_how_many_times_fewer_and_whether_that_is_sure():
     assert "| mix of commute distance (ours) | – | – | 1.33 (level) |" in text
     assert "4,000 [4,000, 4,000] (3 of 3 never)" in text
     assert "| mix (the paper's β: 5) | – | – | 1.00 (level) |" in text
-
-
-def test_a_reward_that_is_slower_than_a_baseline_is_told():
-    curves = {(reward, seed): [OPTIMUM] * 4 for reward in ("sparse", "l2", "rawmix") for seed in range(3)}
-    curves |= {("mix", seed): [-40.0, -40.0, -40.0, OPTIMUM] for seed in range(3)}
-    assert "| mix (the paper's β: 5) | – | – | 0.25 (no) |" in "\n".join(speed_table(rows_with(curves)))
 
 
 def test_final_returns_say_what_stays_below():

@@ -12,7 +12,7 @@ from lapwing.figures.statistics import Range
 from lapwing.figures.study import Preset
 from lapwing.mazes import read_maze
 from lapwing.progress import OnProgress
-from lapwing.runs.train import AgentOutcome, train_agent
+from lapwing.runs.train_dqn import AgentOutcome, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.rewards import SHAPED_BY_PHI
@@ -98,7 +98,7 @@ def about_recipe(preset: Preset) -> list[str]:
     ]
 
 
-def shaping_run(figure: str, preset: Preset, maze: str, curve: ComparedReward, seed: int) -> Run:
+def maze_run(figure: str, preset: Preset, maze: str, curve: ComparedReward, seed: int) -> Run:
     """A run of one curve with one seed."""
     agent: dict[str, Any] = {"reward": curve.form, "seed": seed, "evaluate_every": EVALUATE_EVERY}
     agent |= QUICK_AGENT if preset == "quick" else {}
