@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lapwing._version import __version__
 from lapwing.data.collect import Policy
 from lapwing.data.experience import Experience
-from lapwing.data.source import Source, describe, read_source, recall
+from lapwing.data.source import Source, describe, read_source, recall_to_collect
 from lapwing.errors import ConfigError
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import evaluate
@@ -146,7 +146,8 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)
     settings = folder.settings(LearnSettings)
-    source = recall(config["target"], folder.experience, None if env is None else read_source(env))
+    named = None if env is None else read_source(env)
+    source = recall_to_collect(config["target"], folder.experience, named)
     if isinstance(source, Experience):  # it was collected by these settings, which do not apply to data
         names = ("transitions", "num_envs", "observation_key")
         given = {name: getattr(PRESETS[settings.preset], name) for name in names}
