@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from lapwing.agents import ddpg
-from lapwing.agents.ddpg import Batch, Learner, Networks, Optimisers
+from lapwing.agents.ddpg import Learner, Networks, Optimisers, Transitions
 from lapwing.laplacian.encoders import MLP
 from tests.support.rounding import to_rounding
 
@@ -39,11 +39,11 @@ def learner(seed: int = 0) -> Learner:
     return ddpg.init_learner(SPECS, OBSERVATIONS, OPTIMISERS, key=jax.random.key(seed))
 
 
-def some_batch(seed: int = 1, size: int = 6) -> Batch:
+def some_batch(seed: int = 1, size: int = 6) -> Transitions:
     places = np.random.default_rng(seed).integers(len(OBSERVATIONS), size=(2, size))
     actions = np.tanh(numbers(seed, size, PUSHED))
     here, there = (jnp.asarray(OBSERVATIONS[place]) for place in places)
-    return Batch(here, jnp.asarray(actions), jnp.asarray(numbers(seed + 1, size)), there)
+    return Transitions(here, jnp.asarray(actions), jnp.asarray(numbers(seed + 1, size)), there)
 
 
 # The networks in NumPy, in double precision
@@ -73,7 +73,7 @@ def judged(critic: MLP, values: Parameters, seen, actions) -> np.ndarray:
     return through(critic, values, np.hstack([np.asarray(seen, float), np.asarray(actions, float)]))[:, 0]
 
 
-def wanted(target: Networks, batch: Batch, gamma: float) -> np.ndarray:
+def wanted(target: Networks, batch: Transitions, gamma: float) -> np.ndarray:
     actor, critic = target
     following = policy(actor, parameters(actor), batch.next_observations)
     values = judged(critic, parameters(critic), batch.next_observations, following)
@@ -271,7 +271,7 @@ def test_a_problem_of_one_step_is_soon_solved():
     start = ddpg.init_learner(specs, seen, optimisers, key=jax.random.key(0))
     here, there = seen[rng.integers(256, size=(2, steps, 64))]
     actions = rng.uniform(-1, 1, (steps, 64, 1)).astype(np.float32)
-    batches = Batch(here, actions, -((actions[..., 0] - 0.5) ** 2), there)
+    batches = Transitions(here, actions, -((actions[..., 0] - 0.5) ** 2), there)
     _, static = eqx.partition(start, eqx.is_array)
 
     def step(arrays, batch):

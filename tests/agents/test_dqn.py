@@ -1,4 +1,4 @@
-"""DQN's pure functions, against their formulas in NumPy, and the replay of transitions."""
+"""DQN's pure functions, against their formulas in NumPy."""
 
 from functools import cache, partial
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from lapwing.agents.dqn import (
     Learner,
     epsilon_greedy,
-    evaluation_steps,
     init_learner,
     moved_target,
     not_finite,
@@ -24,10 +23,8 @@ from lapwing.agents.dqn import (
     td_targets,
     update,
 )
-from lapwing.agents.replay import Transitions, draw, empty_replay, store
 from lapwing.errors import ConfigError, NonFiniteError
 from lapwing.laplacian.encoders import MLP, ConvNet, Linear, encoder_skeleton
-from lapwing.settings.agents import AgentSettings
 
 pytestmark = pytest.mark.numeric
 
@@ -210,91 +207,8 @@ class TestNetwork:
             q_spec((3, 3), None, 4, (8,))
 
 
-# When the policy is evaluated
-
-
-@given(st.integers(1, 400), st.integers(1, 500))
-def test_evaluations_are_regular_and_one_is_at_the_end(steps, every):
-    found = evaluation_steps(AgentSettings(steps=steps, evaluate_every=every))
-    assert found.tolist() == [s for s in range(1, steps + 1) if s % every == 0 or s == steps]
-
-
 def test_values_that_run_away_are_named_with_a_remedy():
     error = not_finite(40)
     assert isinstance(error, NonFiniteError)
     assert "step 40" in str(error)
     assert "--learning-rate" in str(error)
-
-
-# The replay
-
-
-def some_transitions(count: int) -> list[tuple]:
-    return [
-        (np.array([i, i + 0.5]), i % 3, -float(i), np.array([i + 1, i + 1.5]), i % 4 == 0)
-        for i in range(count)
-    ]
-
-
-def filled_replay(capacity: int, count: int) -> Transitions:
-    replay = empty_replay(capacity, (2,), np.float32)
-    for place, transition in enumerate(some_transitions(count)):
-        store(replay, place, *transition)
-    return replay
-
-
-class TestReplay:
-    @pytest.mark.parametrize(("shape", "dtype"), [((), np.int32), ((3,), np.float32), ((4, 5, 3), np.uint8)])
-    def test_room(self, shape, dtype):
-        replay = empty_replay(6, shape, dtype)
-        for seen in (replay.observations, replay.next_observations):
-            assert (seen.shape, seen.dtype) == ((6, *shape), dtype)
-        assert (replay.actions.shape, replay.rewards.shape, replay.terminated.shape) == ((6,), (6,), (6,))
-        assert replay.terminated.dtype == bool
-        assert np.issubdtype(replay.actions.dtype, np.integer)
-        assert np.issubdtype(replay.rewards.dtype, np.floating)
-
-    def test_states_before_and_after_do_not_share_memory(self):
-        replay = empty_replay(3, (2,), np.float32)
-        assert not np.shares_memory(replay.observations, replay.next_observations)
-
-    def test_what_is_stored_is_there_and_nowhere_else(self):
-        replay = filled_replay(5, 3)
-        np.testing.assert_array_equal(replay.observations[:3], [[0, 0.5], [1, 1.5], [2, 2.5]])
-        np.testing.assert_array_equal(replay.next_observations[:3], [[1, 1.5], [2, 2.5], [3, 3.5]])
-        assert replay.actions.tolist() == [0, 1, 2, 0, 0]
-        assert replay.rewards.tolist() == [0, -1, -2, 0, 0]
-        assert replay.terminated.tolist() == [True, False, False, False, False]
-        assert not replay.observations[3:].any()
-
-    def test_a_transition_needs_every_part(self):
-        with pytest.raises(ValueError, match="zip"):
-            store(empty_replay(3, (), np.int32), 0, 1, 2, 3.0, 4)
-
-    def test_draws_are_of_what_is_filled_and_rows_stay_together(self):
-        replay = filled_replay(100, 20)
-        batch = draw(replay, 10, 500, np.random.default_rng(0))
-        places = batch.observations[:, 0].astype(int)
-        assert set(places) == set(range(10))
-        for field, array in zip(Transitions._fields, replay, strict=True):
-            np.testing.assert_array_equal(getattr(batch, field), array[places])
-
-    def test_draws_are_uniform(self):
-        batch = draw(filled_replay(100, 10), 10, 10_000, np.random.default_rng(1))
-        counts = np.bincount(batch.observations[:, 0].astype(int), minlength=10)
-        assert np.all(np.abs(counts - 1_000) < 5 * np.sqrt(10_000 * 0.1 * 0.9))
-
-    def test_a_batch_does_not_change_when_the_replay_does(self):
-        replay = filled_replay(10, 10)
-        batch = draw(replay, 10, 4, np.random.default_rng(2))
-        before = batch.rewards.copy()
-        replay.rewards[:] = 99.0
-        np.testing.assert_array_equal(batch.rewards, before)
-
-    def test_the_generator_decides(self):
-        replay = filled_replay(50, 50)
-        first, again, other = (
-            draw(replay, 50, 20, np.random.default_rng(seed)).rewards for seed in (3, 3, 4)
-        )
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)

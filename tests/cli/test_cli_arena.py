@@ -17,10 +17,9 @@ from lapwing import storage
 from lapwing.cli import agent_report as report
 from lapwing.cli import main as cli
 from lapwing.cli import options as commands
-from lapwing.runs import control
+from lapwing.runs import train_ddpg
 from lapwing.runs.folder import FIGURES
-from lapwing.settings.agents import AgentSettings
-from lapwing.settings.control import ControlSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 from tests.support.command_line import called, refused, unboxed
 from tests.support.small_runs import TINY_PHI
@@ -46,7 +45,7 @@ class Called(NamedTuple):
 def small():
     """φ of seconds, and short films, drawn whatever this machine has."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "QUICK_PHI", TINY_PHI)
+        patch.setattr(train_ddpg, "QUICK_PHI", TINY_PHI)
         patch.setattr(report, "FILM_FRAMES", 5)
         patch.setenv("MUJOCO_GL", "off")
         yield
@@ -305,7 +304,7 @@ def test_an_unfinished_run_cannot_be_evaluated(elsewhere, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(control, "train_in_arena", interrupted)
+    monkeypatch.setattr(train_ddpg, "train_in_arena", interrupted)
     code, out, err = called("train", "PointUMaze", "--reward", "sparse", *TINY)
     assert (code, out) == (130, "")
     assert "--out runs/PointUMaze-sparse --resume" in err
@@ -387,7 +386,7 @@ def reaches_training(monkeypatch, *arguments: str | Path) -> str:
     def stop(*_, **__):
         raise ReachedTrainingError
 
-    monkeypatch.setattr(control, "train_in_arena", stop)
+    monkeypatch.setattr(train_ddpg, "train_in_arena", stop)
     err = io.StringIO()
     with (
         warnings.catch_warnings(),
@@ -414,7 +413,7 @@ def test_what_lapwing_learn_makes_of_an_arena_can_be_given_to_lapwing_train(
 def test_a_phi_that_does_not_lead_to_the_goal_is_warned_of_in_a_line(
     learned, elsewhere, monkeypatch, gate, l2, warned
 ):
-    monkeypatch.setattr(control, "_gate", lambda *_: {"gate": gate, "gate_l2": l2})
+    monkeypatch.setattr(train_ddpg, "_gate", lambda *_: {"gate": gate, "gate_l2": l2})
     given = ["--fast", "False", "--representation", learned.folder]
     told = reaches_training(monkeypatch, "train", "PointUMaze", *given, "--out", "run", *TINY)
     assert ("warning: " in told and f"{gate:.2f} (l2: {l2:.2f})" in told) == warned

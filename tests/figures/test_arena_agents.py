@@ -17,8 +17,8 @@ from lapwing.figures import arena_agents
 from lapwing.figures.arena_agents import PANELS, Panel, arena_run
 from lapwing.figures.grid import Measure, Measured, Run
 from lapwing.laplacian.representation import load_representation
-from lapwing.runs import control
-from lapwing.settings.control import CONTROL_PRESETS, ControlSettings
+from lapwing.runs import train_ddpg
+from lapwing.settings.agents import CONTROL_PRESETS, ControlSettings
 from tests.support.small_runs import TINY_PHI
 
 POINT, HOOK, ANT = PANELS
@@ -68,7 +68,7 @@ def test_the_columns_of_a_run_say_what_its_recipe_does(panel, preset):
 
 
 def test_the_preset_paper_has_the_papers_settings():
-    """FACTS: DDPG, and φ, of the paper's continuous control."""
+    """FACTS: DDPG, and φ, of the paper's continuous train_ddpg."""
     for panel in PANELS:
         for reward in panel.rewards:
             run = arena_run("fig5", "paper", panel, reward, 0)
@@ -117,7 +117,7 @@ def test_a_run_is_known_by_what_its_preset_sets(monkeypatch, change):
 
 def test_a_run_is_known_by_the_data_of_its_phi(monkeypatch):
     before = point_run(preset="quick").key
-    monkeypatch.setattr(control, "QUICK_PHI", control.QUICK_PHI | {"transitions": 200_000})
+    monkeypatch.setattr(train_ddpg, "QUICK_PHI", train_ddpg.QUICK_PHI | {"transitions": 200_000})
     assert point_run(preset="quick").key != before
 
 
@@ -136,7 +136,7 @@ def test_who_asks_does_not_matter():
 def test_the_text_says_what_the_preset_makes_of_the_paper_s_settings():
     text = "\n".join(arena_agents.about_preset("quick"))
     assert text.startswith("Shortened")
-    quick, paper = control.QUICK_PHI, control.PRESETS["paper-control"]
+    quick, paper = train_ddpg.QUICK_PHI, train_ddpg.PRESETS["paper-control"]
     for number in (quick["transitions"], quick["steps"], paper.transitions, paper.steps):
         assert f"{number:,}" in text
     assert "128 x 128, not 400 x 300" in text
@@ -161,7 +161,7 @@ class Done(NamedTuple):
 def all_tiny() -> Iterator[None]:
     """Let the preset quick be quicker still."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "QUICK_PHI", TINY_PHI)
+        patch.setattr(train_ddpg, "QUICK_PHI", TINY_PHI)
         quicker = dataclasses.replace(CONTROL_PRESETS["quick"], random_steps=1_600)
         patch.setitem(CONTROL_PRESETS, "quick", quicker)
         yield

@@ -9,8 +9,7 @@ import pytest
 
 from lapwing.figures import arena_agents, fig4, fig5, fig8, maze_agents
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
-from lapwing.settings.agents import AgentSettings
-from lapwing.settings.control import ControlSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358

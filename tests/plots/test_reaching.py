@@ -17,7 +17,7 @@ from rich.console import Console
 from lapwing import plots
 from lapwing.agents import ddpg
 from lapwing.agents.agent import ControlAgent
-from lapwing.agents.attempts import Attempts, attempt
+from lapwing.agents.evaluation import EvaluationEpisodes, evaluate_policy
 from lapwing.cli import agent_report as report
 from lapwing.cli.agent_report import control_table, draw_control, filmed
 from lapwing.envs.arena import Arena, make_arena, open_arena
@@ -26,9 +26,9 @@ from lapwing.mazes import parse_maze
 from lapwing.plots import Curve, OnlinePanel, ReachingPanel
 from lapwing.plots.reaching import draw_arena
 from lapwing.plots.representations import WALL
-from lapwing.runs.control import ControlOutcome
 from lapwing.runs.folder import FIGURES
-from lapwing.settings.control import ControlSettings
+from lapwing.runs.train_ddpg import ControlOutcome
+from lapwing.settings.agents import ControlSettings
 from tests.support.representations import Known
 
 U_MAZE = open_arena("PointUMaze")
@@ -256,7 +256,7 @@ def by_hand() -> ControlOutcome:
         "train_seconds": 12.345,
         "settings": dataclasses.asdict(ControlSettings(preset="quick", filter="soft")),
     }
-    return ControlOutcome(agent, result, arena, None, attempt(Simulator(arena), agent.actor))
+    return ControlOutcome(agent, result, arena, None, evaluate_policy(Simulator(arena), agent.act))
 
 
 def written(table) -> dict[str, list[str]]:
@@ -285,12 +285,12 @@ def test_the_table_of_a_run_tells_its_measures(by_hand):
     assert told["success"][0] == "100%"
 
 
-def attempts_at(arena: Arena, starts: list, ends: list, steps: int = 300) -> Attempts:
+def episodes_at(arena: Arena, starts: list, ends: list, steps: int = 300) -> EvaluationEpisodes:
     """Paths that stand at their starts, and are at their ends from half the time on."""
     paths = np.repeat(np.array(starts, float)[None], steps + 1, axis=0)
     paths[steps // 2 :] = ends
     reached = np.linalg.norm(np.array(ends) - arena.goal, axis=1) <= arena.goal_radius
-    return Attempts(paths, reached, arena.path_lengths(np.array(ends, float)))
+    return EvaluationEpisodes(paths, reached, arena.path_lengths(np.array(ends, float)))
 
 
 @pytest.fixture
@@ -325,7 +325,7 @@ def test_a_film_begins_at_the_start_that_is_farthest_of_those_that_lead_to_the_g
     """The ways from (-2, 2), (2, 2) and (0, -2) are of falling length; if none leads there, all count."""
     starts = [[-2, 2], [2, 2], [0, -2]]
     ends = [[-2, -2] if number in reaching else place for number, place in enumerate(starts)]
-    frames = filmed(by_hand._replace(attempts=attempts_at(by_hand.arena, starts, ends, 10)))
+    frames = filmed(by_hand._replace(episodes=episodes_at(by_hand.arena, starts, ends, 10)))
     assert frames[0].tolist() == starts[start]
 
 
@@ -342,18 +342,18 @@ def test_a_film_begins_at_the_start_that_is_farthest_of_those_that_lead_to_the_g
 def test_a_film_ends_soon_after_the_goal_is_reached_and_has_about_sixty_pictures(
     by_hand, camera, steps, end, pictures
 ):
-    attempts = attempts_at(by_hand.arena, [[2, 2]], [end], steps)
-    assert len(filmed(by_hand._replace(attempts=attempts))) == pictures
+    episodes = episodes_at(by_hand.arena, [[2, 2]], [end], steps)
+    assert len(filmed(by_hand._replace(episodes=episodes))) == pictures
 
 
 def test_the_film_shows_what_the_policy_did(by_hand, camera):
     """Simulated anew from the same start, the body goes the same way."""
-    paths = by_hand.attempts.paths
+    paths = by_hand.episodes.paths
     moved = np.linalg.norm(paths[-1] - paths[0], axis=1)
     chosen = np.arange(49) == moved.argmax()
     elsewhere = paths.copy()
     elsewhere[1:] = 2.0  # as if it never came near the goal, so that the film is of a whole episode
-    frames = filmed(by_hand._replace(attempts=by_hand.attempts._replace(reached=chosen, paths=elsewhere)))
+    frames = filmed(by_hand._replace(episodes=by_hand.episodes._replace(reached=chosen, paths=elsewhere)))
     assert moved.max() > 0.5
     np.testing.assert_allclose(frames, paths[::5, chosen][:, 0], atol=1e-3)
 

@@ -29,8 +29,7 @@ from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, Storage
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
-from lapwing.runs.shaping import shaped_task, steps_to_optimum
-from lapwing.runs.train import reopen_agent, train_agent
+from lapwing.runs.train_dqn import reopen_agent, shaped_task, steps_to_optimum, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.tasks import grid_task

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lapwing.agents.finite import AgentState
+from lapwing.agents.dqn_maze import AgentState
 from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import parse_maze
 from lapwing.settings.agents import AgentSettings

@@ -21,7 +21,7 @@ from lapwing._version import __version__
 from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning, nearest
 from lapwing.mazes import is_arena
-from lapwing.settings.control import CONTROL_PRESETS
+from lapwing.settings.agents import CONTROL_PRESETS
 from lapwing.settings.learn import PRESETS
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lapwing.figures.reproduce import Reproduced
-    from lapwing.runs.control import ControlOutcome
     from lapwing.runs.learn import Outcome
-    from lapwing.runs.train import AgentOutcome
+    from lapwing.runs.train_ddpg import ControlOutcome
+    from lapwing.runs.train_dqn import AgentOutcome
 
 
 _NUMBERS = tyro.constructors.ConstructorRegistry()
@@ -203,10 +203,10 @@ def _data(command: Data) -> None:
 
 def _evaluate(command: Evaluate) -> None:
     from lapwing.cli.progress import stderr_console
-    from lapwing.runs.control import reopen_control
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
-    from lapwing.runs.train import reopen_agent
+    from lapwing.runs.train_ddpg import reopen_control
+    from lapwing.runs.train_dqn import reopen_agent
 
     out, console, config = command.run, stderr_console(), RunFolder(command.run).config()
     is_agent = config.get("kind") == "agent"
@@ -256,7 +256,7 @@ def _audit(command: Audit) -> None:
 
 def _train(command: Train) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
-    from lapwing.runs.train import RECIPES, train_agent
+    from lapwing.runs.train_dqn import RECIPES, train_agent
 
     if not command.target:
         raise ConfigError("name a target: lapwing train HardMaze, a maze .txt, or gym:ENV_ID")
@@ -280,7 +280,7 @@ def _train(command: Train) -> None:
 def _train_in_arena(command: TrainInArena) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.envs.arena import open_arena
-    from lapwing.runs.control import train_control
+    from lapwing.runs.train_ddpg import train_control
 
     console, settings = stderr_console(), command.settings()
     out = _run_folder(command, f"-{settings.reward}")

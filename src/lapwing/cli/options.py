@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from lapwing.settings.agents import AgentSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.checks import chosen_by_lapwing
-from lapwing.settings.control import ControlSettings
 from lapwing.settings.learn import LearnSettings
 
 

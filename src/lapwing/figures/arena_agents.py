@@ -8,8 +8,8 @@ from lapwing.envs.arena import open_arena
 from lapwing.figures.grid import Measure, Measured, Run, recipe
 from lapwing.figures.study import Preset
 from lapwing.progress import OnProgress
-from lapwing.runs.control import ControlOutcome, control_recipe, train_control
-from lapwing.settings.control import CONTROL_PRESETS, RANDOM_STEPS, ControlSettings
+from lapwing.runs.train_ddpg import ControlOutcome, control_recipe, train_control
+from lapwing.settings.agents import CONTROL_PRESETS, RANDOM_STEPS, ControlSettings
 
 REWARDS = ("sparse", "l2", "rawmix", "mix", "fullmix")
 SHAPED = ("mix", "fullmix")

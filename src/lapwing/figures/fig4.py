@@ -21,7 +21,7 @@ from lapwing.figures.maze_agents import (
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, ShapingPanel, draw_shaping
-from lapwing.runs.shaping import steps_to_optimum
+from lapwing.runs.train_dqn import steps_to_optimum
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
 
 NOTE = "returns count -1 for each step that does not end at the goal"

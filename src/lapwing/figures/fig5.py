@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from lapwing.agents.evaluation import SUCCESS_RATE, steps_to_stay, steps_to_success
 from lapwing.envs.arena import open_arena
 from lapwing.figures.arena_agents import PANELS, REWARDS, SHAPED, Panel, about_preset, arena_run, execute
 from lapwing.figures.grid import Row, Run
@@ -19,7 +20,7 @@ from lapwing.figures.statistics import below_each, mean_interval, paired_interva
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, ReachingPanel, draw_reaching
-from lapwing.runs.control import GATE, REACHES, steps_to_stay, steps_to_success
+from lapwing.runs.train_ddpg import GATE
 
 NOTE = "success is the share of fixed starts from which the policy without noise reaches the goal"
 ARENAS = tuple(panel.arena for panel in PANELS)
@@ -29,8 +30,8 @@ _ABOUT_GATE = (
     "its difference from l2 (same states) above 0."
 )
 _ABOUT_SPEED = (
-    f"The first evaluation at which the goal is reached from {100 * REACHES:.0f} % of the fixed starts; the "
-    f"random steps before are not counted. {ABOUT_NEVER}"
+    f"The first evaluation at which the goal is reached from {100 * SUCCESS_RATE:.0f} % of the fixed starts; "
+    f"the random steps before are not counted. {ABOUT_NEVER}"
 )
 _ABOUT_STAY = (
     "An early policy may succeed once and fail again. So also: the evaluation from which on all the others, "

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from lapwing.agents.evaluation import steps_to_success
 from lapwing.figures import arena_agents, maze_agents
 from lapwing.figures.grid import Measured, Row, Run, recipe
 from lapwing.figures.learning_speed import ABOUT_NEVER, Count, curve_of, speed_of
@@ -15,8 +16,7 @@ from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, OnlinePanel, draw_online
 from lapwing.progress import OnProgress
-from lapwing.runs.control import steps_to_success
-from lapwing.runs.shaping import steps_to_optimum
+from lapwing.runs.train_dqn import steps_to_optimum
 
 NOTE = "the reward is mix; λ is annealed to 0.95 where φ is learned online"
 ARENA, MAZE = arena_agents.PANELS[0], "TwoRoom"

@@ -12,7 +12,7 @@ from lapwing.figures.statistics import Range
 from lapwing.figures.study import Preset
 from lapwing.mazes import read_maze
 from lapwing.progress import OnProgress
-from lapwing.runs.train import AgentOutcome, train_agent
+from lapwing.runs.train_dqn import AgentOutcome, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.rewards import SHAPED_BY_PHI

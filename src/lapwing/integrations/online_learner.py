@@ -20,7 +20,7 @@ from lapwing.laplacian.encoders import EncoderSpec, data_bandwidth, default_enco
 from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import PhiLearner, PhiState
 from lapwing.laplacian.representation import Representation
-from lapwing.laplacian.sampling import draw_pairs, surviving_share
+from lapwing.laplacian.sampling import annealed_lam, draw_pairs, surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import EncoderName, ResolvedSettings
@@ -220,7 +220,7 @@ class OnlineLearner:
     def _lam(self) -> float:
         assert self._settings.lam_final is not None
         share = min(1.0, self._updates / max(1, self._anneal_updates - 1))
-        return float((1 - share) * self._settings.lam + share * self._settings.lam_final)
+        return annealed_lam(self._settings.lam, self._settings.lam_final, share)
 
     def _learn(
         self, model: "_Model", experience: Experience, lam: float

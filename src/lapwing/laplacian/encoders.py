@@ -5,7 +5,7 @@ seen. `network(features)` is what learns. Over a table of states the features ar
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -20,6 +20,8 @@ from lapwing.settings.learn import EncoderName
 
 Numbers = jax.Array | np.ndarray
 _LARGEST_OBSERVATION = 2**28
+IMAGES_AT_ONCE = 128
+"""So many are brought to double precision at a time."""
 
 
 class Linear(eqx.Module):
@@ -303,13 +305,28 @@ def _standardisation(
     if not standardise or spec.name == "linear":
         scale = np.ones(spec.shape if len(spec.shape) == 1 else (), np.float32)
         return np.zeros(spec.shape, np.float32), scale
-    seen = np.asarray(_unit_range(observations), np.float64)
-    spread = seen.std(axis=0)
     if len(spec.shape) == 1:
+        seen = np.asarray(_unit_range(observations), np.float64)
+        mean, spread = seen.mean(axis=0), seen.std(axis=0)
         scale = np.where(spread > 1e-6 * spread.max(initial=0), spread, 1.0)
     else:
-        scale = np.sqrt(np.mean(spread**2)) or 1.0
-    return seen.mean(axis=0).astype(np.float32), np.asarray(scale, np.float32)
+        mean, variance = _image_moments(observations)
+        scale = np.sqrt(np.mean(np.sqrt(variance) ** 2)) or 1.0
+    return mean.astype(np.float32), np.asarray(scale, np.float32)
+
+
+def _image_moments(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each pixel; a few images at a time, for in double precision they are large."""
+
+    def averaged(of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        total = np.zeros(images.shape[1:])
+        for begin in range(0, len(images), IMAGES_AT_ONCE):
+            some = np.asarray(_unit_range(images[begin : begin + IMAGES_AT_ONCE]), np.float64)
+            total = np.add.reduce(np.concatenate([total[None], of(some)]), axis=0)
+        return total / len(images)
+
+    mean = averaged(lambda some: some)
+    return mean, averaged(lambda some: (some - mean) ** 2)
 
 
 def _unit_range(observation):

@@ -15,7 +15,14 @@ from lapwing.data.experience import Experience
 from lapwing.laplacian import objectives
 from lapwing.laplacian.chain import dense
 from lapwing.laplacian.encoders import Encoder, embed
-from lapwing.laplacian.sampling import PairSampler, draw_pairs, pair_sampler, sample_pairs, sample_states
+from lapwing.laplacian.sampling import (
+    PairSampler,
+    annealed_lam,
+    draw_pairs,
+    pair_sampler,
+    sample_pairs,
+    sample_states,
+)
 from lapwing.laplacian.target import Target
 from lapwing.settings.learn import ResolvedSettings
 
@@ -75,7 +82,7 @@ class PairLoss(eqx.Module):
 
     def _pairs(self, step, key: PRNGKeyArray) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
         settings = self.settings
-        lam = annealed_lam(settings, step)
+        lam = lam_at(settings, step)
         return sample_pairs(self.sampler, lam, settings.batch, settings.past_end, key=key)
 
     def _embed(self, encoder: Encoder, *places: Int[Array, " batch"]) -> tuple[Array, ...]:
@@ -127,7 +134,7 @@ class DiskLoss(eqx.Module):
     def _places(self, step: int) -> np.ndarray:
         settings = self.settings
         rng = np.random.default_rng([settings.seed, step])
-        lam = float(annealed_lam(settings, step))
+        lam = float(lam_at(settings, step))
         pairs = draw_pairs(self.experience, lam, settings.batch, settings.past_end, rng)
         alone = (self.batches.shape[1] - 2) * settings.batch
         return np.concatenate([*pairs, rng.integers(len(self.experience.observations), size=alone)])
@@ -140,11 +147,11 @@ class DiskLoss(eqx.Module):
         return loss(*jnp.split(phi, len(seen)), beta=self.settings.beta, delta=self.settings.delta)
 
 
-def annealed_lam(settings: ResolvedSettings, step):
+def lam_at(settings: ResolvedSettings, step):
     """λ at this step."""
     if settings.lam_final is None:
         return settings.lam
-    return settings.lam + (settings.lam_final - settings.lam) * step / max(settings.steps - 1, 1)
+    return annealed_lam(settings.lam, settings.lam_final, step / max(settings.steps - 1, 1))
 
 
 StepLoss = ExactLoss | PairLoss | DiskLoss

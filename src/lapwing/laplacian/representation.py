@@ -267,14 +267,18 @@ def named_arrays(tree, prefix: str) -> dict[str, np.ndarray]:
 
 
 def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
-    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name."""
+    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name.
+
+    An array of no rows in the skeleton stands for any number of them.
+    """
 
     def fill(where, leaf):
         if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array | np.ndarray):
             return leaf
         name = prefix + jax.tree_util.keystr(where)
         found = tensors.get(name)
-        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
+        rows = leaf.shape[:1] == (0,)
+        if found is None or found.shape[rows:] != leaf.shape[rows:] or found.dtype != leaf.dtype:
             raise CheckpointError(
                 f"{path} does not fit its own description: {name} should be {leaf.dtype} of shape "
                 f"{leaf.shape}"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -66,8 +67,8 @@ class GridTask:
             walks.append(moves[walks[-1]])
         return np.stack(walks)
 
-    def distances(self, embedded: np.ndarray | None = None, scale: float = 1.0) -> ToGoal:
-        """How far each state is from the goal; `embedded` is φ of each state."""
+    def distances(self, embedded: Any = None, scale: float = 1.0) -> ToGoal:
+        """How far each state is from the goal; `embedded` is φ of each state, in NumPy or JAX."""
         z = self.world.observations("position")
         goal_phi = None if embedded is None else embedded[self.goal_state]
         return to_goal(z, z[self.goal_state], 0.0, embedded, goal_phi, scale)

@@ -20,26 +20,25 @@ from scipy.stats import spearmanr
 
 import lapwing
 from lapwing import storage
-from lapwing.agents import attempts, continuous, rounds
+from lapwing.agents import ddpg, evaluation
 from lapwing.agents.agent import ControlAgent
+from lapwing.agents.evaluation import steps_to_stay, steps_to_success
 from lapwing.envs.arena import BODIES, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
 from lapwing.laplacian.encoders import EncoderSpec, init_encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import read_maze
-from lapwing.runs import control
-from lapwing.runs.control import (
+from lapwing.runs import train_ddpg
+from lapwing.runs.folder import RunFolder
+from lapwing.runs.learn import reopen
+from lapwing.runs.train_ddpg import (
     ControlOutcome,
     control_recipe,
     reopen_control,
-    steps_to_stay,
-    steps_to_success,
     train_control,
 )
-from lapwing.runs.folder import RunFolder
-from lapwing.runs.learn import reopen
-from lapwing.settings.control import ControlSettings
+from lapwing.settings.agents import ControlSettings
 from tests.support.folders import content, without_times
 from tests.support.interruptions import Interrupted, stop_at
 
@@ -57,7 +56,7 @@ TINY = {
 }
 """As in test_continuous, so that what is compiled there will do."""
 LENGTH, STATES = 20, 200
-QUICK_PHI = dict(control.QUICK_PHI)
+QUICK_PHI = dict(train_ddpg.QUICK_PHI)
 """What it is when nobody shortens it."""
 pytestmark = pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
 
@@ -67,10 +66,10 @@ def shortened():
     """Episodes, and a φ that is next to untrained: its numbers matter to no test."""
     tiny = {"transitions": 600, "steps": 20, "hidden": (8,), "dim": 3, "batch": 8}
     with pytest.MonkeyPatch.context() as patch:
-        for module in (rounds, continuous, attempts):
+        for module in (ddpg, evaluation):
             patch.setattr(module, "EPISODE_LENGTH", LENGTH)
-        patch.setattr(control, "QUICK_PHI", tiny)
-        patch.setattr(control, "GATE_STATES", STATES)
+        patch.setattr(train_ddpg, "QUICK_PHI", tiny)
+        patch.setattr(train_ddpg, "GATE_STATES", STATES)
         yield
 
 
@@ -128,7 +127,7 @@ def handed_over(monkeypatch) -> list[tuple]:
         found.append(given)
         raise Interrupted
 
-    monkeypatch.setattr(control, "train_in_arena", stop)
+    monkeypatch.setattr(train_ddpg, "train_in_arena", stop)
     return found
 
 
@@ -180,9 +179,9 @@ class TestRuns:
         rows = RunFolder(any_run.out).metrics()
         assert result["successes"] == [row["success"] for row in rows]
         assert result["final_distances"] == [row["distance"] for row in rows]
-        assert result["success"] == result["successes"][-1] == outcome.attempts.reached.mean()
+        assert result["success"] == result["successes"][-1] == outcome.episodes.reached.mean()
         assert result["final_distance"] == result["final_distances"][-1]
-        assert result["final_distance"] == pytest.approx(outcome.attempts.left.mean())
+        assert result["final_distance"] == pytest.approx(outcome.episodes.left.mean())
         assert result["steps_to_success"] is None
         assert result["train_seconds"] > 0
         assert result["compile_seconds"] > 0
@@ -259,7 +258,7 @@ class TestGoingOn:
         )
         assert content(any_run.out) == before
         assert outcome.result == any_run.outcome.result
-        np.testing.assert_array_equal(outcome.attempts.paths, any_run.outcome.attempts.paths)
+        np.testing.assert_array_equal(outcome.episodes.paths, any_run.outcome.episodes.paths)
 
     @pytest.mark.parametrize(("phase", "step"), [("learning", 10), ("training", 40)])
     def test_an_unfinished_run_goes_on_to_the_same(self, shaped, often, tmp_path, phase, step):
@@ -317,7 +316,7 @@ class TestGoingOn:
             train_control(open_arena("AntUMaze"), settings_of(**SHAPED), out, resume=True)
         with pytest.raises(ConfigError, match=r"sha256 = None, not '\w+'"):
             train(out, SHAPED, representation=phi, resume=True)
-        monkeypatch.setattr(control, "QUICK_PHI", control.QUICK_PHI | {"steps": 21})
+        monkeypatch.setattr(train_ddpg, "QUICK_PHI", train_ddpg.QUICK_PHI | {"steps": 21})
         with pytest.raises(ConfigError, match="steps = 20, not 21"):
             train(out, SHAPED, resume=True)
 
@@ -366,7 +365,7 @@ class TestReopened:
         found, outcome = reopen_control(any_run.out), any_run.outcome
         assert found.result == storage.read_checked_json(any_run.out / "result.json")
         assert found.arena == outcome.arena
-        for one, other in zip(found.attempts, outcome.attempts, strict=True):
+        for one, other in zip(found.episodes, outcome.episodes, strict=True):
             np.testing.assert_array_equal(one, other)
         seen = some_observations()
         np.testing.assert_array_equal(found.agent.act(seen), outcome.agent.act(seen))
@@ -457,7 +456,7 @@ class TestPhi:
     def test_one_that_does_not_lead_to_the_goal_is_warned_of(
         self, phi, handed_over, monkeypatch, gate, straight, warned
     ):
-        monkeypatch.setattr(control, "path_correlations", lambda *_: {"commute": gate, "l2": straight})
+        monkeypatch.setattr(train_ddpg, "path_correlations", lambda *_: {"commute": gate, "l2": straight})
         with warnings.catch_warnings(record=True, action="always") as said, pytest.raises(Interrupted):
             train(None, SHAPED, representation=phi)
         words = [str(each.message) for each in said if each.category is LapwingWarning]
@@ -552,7 +551,7 @@ class TestDefaults:
 
     @pytest.mark.parametrize("body", ["Point", "Ant"])
     def test_a_quick_phi_is_the_same_with_fewer_data_and_steps(self, monkeypatch, body):
-        monkeypatch.setattr(control, "QUICK_PHI", QUICK_PHI)
+        monkeypatch.setattr(train_ddpg, "QUICK_PHI", QUICK_PHI)
         papers, quick = (
             control_recipe(BODIES[body], ControlSettings.from_keywords({"preset": preset}))
             for preset in ("paper", "quick")

@@ -14,18 +14,18 @@ import optax
 import pytest
 
 import lapwing
-from lapwing.agents import finite
+from lapwing.agents import dqn_maze
 from lapwing.agents.agent import Agent
 from lapwing.agents.dqn import Training, init_learner
-from lapwing.agents.finite import AgentState, OnlineRewards, Tables, train_on_maze
+from lapwing.agents.dqn_maze import AgentState, Tables, train_on_maze
 from lapwing.errors import ConfigError
-from lapwing.laplacian.encoders import EncoderSpec, Linear, init_encoder
+from lapwing.laplacian.encoders import MLP, EncoderSpec, Linear, init_encoder
 from lapwing.laplacian.online import PhiLearner, PhiState
 from lapwing.runs.folder import RunFolder
-from lapwing.runs.shaping import online_rewards
-from lapwing.runs.train import reopen_agent
+from lapwing.runs.train_dqn import online_rewards, reopen_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
+from lapwing.shaping.online import OnlineRewards
 from tests.support import exact
 from tests.support.folders import content, without_times
 from tests.support.training import MAZE, TINY, Interrupted, Kept, task_of
@@ -37,13 +37,12 @@ SMALL_PHI = {"hidden": (8,), "batch": 16, "transitions": 4_000, "dim": 3}
 
 
 def rewards_online(settings: AgentSettings = POSITIONS, **changed: Any) -> OnlineRewards:
-    task = task_of(settings)
     spec = EncoderSpec("mlp", (2,), 3, hidden=(8,))
     encoder: Any = init_encoder(
         spec, np.zeros(2, np.float32), np.ones(2, np.float32), 1.0, key=jax.random.key(5)
     )
     given = {"learner": LEARNER, "encoder": encoder, "form": "mix"} | changed
-    return OnlineRewards(goal_state=task.goal_state, to_goal=task.distances(), **given)
+    return OnlineRewards(task=task_of(settings), **given)
 
 
 # The reward
@@ -69,8 +68,7 @@ class TestTable:
         np.testing.assert_allclose(seen, positions(), atol=1e-6)
         other: Any = eqx.tree_at(lambda e: e.layers[-1].weight, online.encoder, jnp.ones((3, 8)) * 0.3)
         table, goal = np.array(exact.moves(MAZE)), exact.goal_of(MAZE)
-        tables = Tables(jnp.asarray(seen), jnp.asarray(table), None)
-        of = eqx.filter_jit(lambda encoder: online.table(encoder, tables, 0.9))
+        of = eqx.filter_jit(lambda encoder: online.table(encoder, jnp.asarray(seen), jnp.asarray(table), 0.9))
         for encoder in (online.encoder, other):
             found, embedded = np.asarray(of(encoder)), through(encoder, positions())
             expected = task.rewards(form, task.distances(embedded, scale), 0.9)
@@ -109,7 +107,7 @@ def draw() -> Any:
     ids = jnp.arange(room + 1)
     tables = Tables(ids, jnp.stack([jnp.minimum(ids + 1, room), ids], axis=1), None)
     encoder: Any = Linear(room + 1, 2, key=jax.random.key(0))
-    online = OnlineRewards(ANNEALED, encoder, "mix", 0, task_of(TINY).distances())
+    online = OnlineRewards(ANNEALED, encoder, "mix", task_of(TINY))
     state = AgentState(
         init_learner(encoder, optax.adam(0.1)),
         ANNEALED.init(encoder),
@@ -118,7 +116,35 @@ def draw() -> Any:
         ids[:room],
         jnp.zeros(room, int),
     )
-    return jax.jit(lambda step: finite._phi_step(tables, settings, online, jax.random.key(2), step, state))
+    return jax.jit(lambda step: dqn_maze._phi_step(tables, settings, online, jax.random.key(2), step, state))
+
+
+def test_phi_and_the_batch_are_drawn_by_different_keys(monkeypatch):
+    """Drawing integers splits the key that it is given, so φ's must be none of the parts either."""
+    keys: dict[Any, Any] = {}
+
+    def phi_step(tables, settings, online, key, step, agent):
+        keys["phi"] = key
+        return agent.phi
+
+    def randint(key, shape, *bounds):
+        keys[shape] = key
+        return jnp.zeros(shape, int)
+
+    monkeypatch.setattr(dqn_maze, "_phi_step", phi_step)
+    monkeypatch.setattr(jax.random, "randint", randint)
+    task, online = task_of(POSITIONS), rewards_online()
+    seen = jnp.asarray(task.world.observations("position"))
+    tables = Tables(seen, jnp.asarray(task.world.next_state), None)
+    room, optimiser = jnp.zeros(POSITIONS.random_steps + POSITIONS.steps, int), optax.adam(0.1)
+    q = MLP(np.zeros(2, np.float32), np.ones(2, np.float32), (8,), 4, key=jax.random.key(0))
+    phi = online.learner.init(online.encoder)
+    state = AgentState(init_learner(q, optimiser), phi, jnp.zeros(len(seen)), jnp.asarray(0), room, room)
+    dqn_maze._agent_step(tables, optimiser, POSITIONS, online, jax.random.key(1), 0, state)
+    used = keys[(POSITIONS.batch,)]
+    parts = [used, *jax.random.split(used, 2)]
+    taken = {tuple(jax.random.key_data(part).tolist()) for part in parts}
+    assert tuple(jax.random.key_data(keys["phi"]).tolist()) not in taken
 
 
 class TestPairs:

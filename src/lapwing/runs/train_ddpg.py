@@ -1,4 +1,4 @@
-"""From an arena and a reward to a trained, evaluated and saved agent: `lapwing train PointUMaze`.
+"""Training DDPG in an arena: `lapwing train PointUMaze`.
 
 Collect with random actions, learn φ, look whether its distance leads to the goal, then train; or learn φ
 while the agent learns.
@@ -15,10 +15,9 @@ import numpy as np
 
 from lapwing._version import __version__
 from lapwing.agents.agent import ControlAgent, load_agent
-from lapwing.agents.attempts import Attempts, attempt
-from lapwing.agents.continuous import ControlTraining, Reward, train_in_arena
+from lapwing.agents.ddpg import ControlTraining, Reward, act_now, train_in_arena
+from lapwing.agents.evaluation import EvaluationEpisodes, evaluate_policy, steps_to_success
 from lapwing.data.experience import Experience
-from lapwing.data.source import describe
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.errors import ConfigError, LapwingWarning
@@ -26,22 +25,28 @@ from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.evaluate import path_correlations
 from lapwing.laplacian.learn import represent
-from lapwing.laplacian.online import LAM_FINAL, OnlinePhi, PhiLearner
+from lapwing.laplacian.online import LAM_FINAL, PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
-from lapwing.progress import OnProgress
-from lapwing.runs.folder import RunFolder, load
-from lapwing.runs.in_folder import learned_in, trained_in
-from lapwing.settings.control import RANDOM_STEPS, ControlSettings, ResolvedControl
+from lapwing.progress import OnProgress, within
+from lapwing.runs.folder import RunFolder
+from lapwing.runs.train import (
+    Phi,
+    check_online_filter,
+    finished_run,
+    given_or_learned,
+    learn_phi,
+    run_agent,
+)
+from lapwing.settings.agents import RANDOM_STEPS, ControlSettings, ResolvedControl
 from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
+from lapwing.shaping.online import OnlinePhi
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
 
 GATE = 0.85
 """The rank correlation with the way to the goal from which on φ's distance leads there."""
 GATE_STATES = 1_000
 """From so many states the way to the goal is measured."""
-REACHES = 0.9
-"""The success rate that counts as learned."""
 MEASURES = (
     *("target", "reward", "success", "final_distance", "steps_to_success", "evaluated_at", "successes"),
     *("final_distances", "train_seconds", "settings"),
@@ -49,17 +54,16 @@ MEASURES = (
 """What the result of every run says."""
 QUICK_PHI: dict[str, Any] = {"transitions": 300_000, "steps": 20_000}
 """How the preset quick shortens the paper's φ."""
-Phi = str | Path | Representation
 
 
 class ControlOutcome(NamedTuple):
-    """What a run gives: the agent, its measures, the arena, φ if there is one, and the policy at work."""
+    """What a run gives: the agent, its measures, the arena, φ if there is one, and evaluation episodes."""
 
     agent: ControlAgent
     result: dict[str, Any]
     arena: Arena
     representation: Representation | None
-    attempts: Attempts
+    episodes: EvaluationEpisodes
 
     def goal_map(self) -> np.ndarray:
         """φ's distance to the goal from each of the arena's points."""
@@ -95,28 +99,19 @@ def train_control(
         settings = dataclasses.replace(settings, filter=_only_soft(asked))
     simulator = Simulator(arena)
     work = partial(_train, simulator, settings, phi, on_progress)
-    if out is None:
-        return work(None)
-    given = {"sha256": phi.sha256()} if isinstance(phi, Representation) else phi and phi.as_json()
-    config = {"kind": "agent", "target": describe(arena), "settings": settings.as_json(), "phi": given}
-    return trained_in(out, config, work, reopen_control, overwrite=overwrite, resume=resume)
+    return run_agent(arena, settings, phi, work, reopen_control, out, overwrite=overwrite, resume=resume)
 
 
 def reopen_control(out: Path) -> ControlOutcome:
-    """A finished run in an arena, its policy measured anew."""
-    folder = RunFolder(out)
-    if not folder.finished:
-        raise ConfigError(f"{out} holds an unfinished run; go on with lapwing train … --resume")
+    """A finished run in an arena, its policy evaluated again."""
+    folder = finished_run(out)
     arena, agent = parse_arena(folder.config()["target"]), load_agent(folder.agent)
     assert isinstance(agent, ControlAgent)
     phi = load_representation(folder.representation) if folder.representation.is_file() else None
-    attempts = attempt(Simulator(arena), agent.actor)
-    return ControlOutcome(agent, folder.result(*MEASURES) | _measured(attempts), arena, phi, attempts)
-
-
-def _measured(attempts: Attempts) -> dict[str, float]:
-    """How the policy does without noise."""
-    return {"success": float(attempts.reached.mean()), "final_distance": float(attempts.left.mean())}
+    episodes = evaluate_policy(Simulator(arena), partial(act_now, agent.actor))
+    found = episodes.measures()
+    result = {"success": found["success"], "final_distance": found["distance"]}
+    return ControlOutcome(agent, folder.result(*MEASURES) | result, arena, phi, episodes)
 
 
 def control_recipe(body: Body, settings: ControlSettings) -> LearnSettings:
@@ -129,29 +124,6 @@ def control_recipe(body: Body, settings: ControlSettings) -> LearnSettings:
         seed=settings.seed,
         **(QUICK_PHI if settings.preset == "quick" else {}),
     )
-
-
-def steps_to_success(evaluated_at: np.ndarray, success: np.ndarray) -> int | None:
-    """After how many steps the goal was first reached from 90 % of the starts; None: never.
-
-    Example:
-        >>> steps_to_success(np.array([2000, 4000, 6000]), np.array([0.5, 0.92, 0.8]))
-        4000
-    """
-    good = success >= REACHES
-    return int(evaluated_at[np.argmax(good)]) if good.any() else None
-
-
-def steps_to_stay(evaluated_at: np.ndarray, success: np.ndarray) -> int | None:
-    """From which evaluation on the goal was reached from 90 % of the starts at all; None: not at the last.
-
-    Example:
-        >>> steps_to_stay(np.array([2000, 4000, 6000, 8000]), np.array([0.92, 0.8, 0.9, 1.0]))
-        6000
-    """
-    short = np.flatnonzero(success < REACHES)
-    first = int(short[-1]) + 1 if len(short) else 0
-    return int(evaluated_at[first]) if first < len(success) else None
 
 
 def form_of(reward: str) -> RewardForm:
@@ -171,11 +143,7 @@ def _resolved(settings: ControlSettings, body: Body) -> ResolvedControl:
         for name in ("filter", "online"):
             if getattr(settings, name):
                 raise ConfigError(f"reward {settings.reward!r} uses no φ; leave --{name} out")
-    elif settings.online and settings.filter not in (None, "soft"):
-        raise ConfigError(
-            f"filter {settings.filter!r} needs single eigenfunctions, which φ has none of while it is "
-            "learned online; leave --filter out"
-        )
+    check_online_filter(settings)
     filter_: Filter | None = None
     if uses_phi(settings):
         filter_ = settings.filter or ("soft" if settings.online else "commute")
@@ -199,17 +167,14 @@ def _phi(
         if representation is not None:
             raise ConfigError(f"reward {settings.reward!r} uses no φ; leave --representation out")
         return None
-    if representation is None:
-        return control_recipe(arena.body, settings)
-    if settings.online:
-        raise ConfigError("online learns φ beside the agent; leave --representation or --online out")
-    phi = representation if isinstance(representation, Representation) else load(representation)
-    _check_fits(phi, arena, settings)
+    phi = given_or_learned(representation, control_recipe(arena.body, settings), online=settings.online)
+    if isinstance(phi, Representation):
+        _check_fits(phi, arena, settings)
     return phi
 
 
 def _only_soft(asked: Filter | None) -> Filter:
-    """The filter of a φ whose eigenfunctions were not told apart."""
+    """The filter of a φ whose columns were not rotated."""
     if asked not in (None, "soft"):
         raise ConfigError(
             f"filter {asked!r} needs single eigenfunctions, and this representation has none; "
@@ -274,7 +239,7 @@ def _train(
 ) -> ControlOutcome:
     arena, goal = simulator.arena, goal_of(simulator.arena, settings)
     form, representation, gate = form_of(settings.reward), None, {}
-    on_chunk = on_progress and (lambda *chunk: on_progress("training", *chunk))
+    on_chunk = within("training", on_progress)
     learn_agent = partial(train_in_arena, simulator, settings, checkpoints=folder, on_chunk=on_chunk)
     if settings.online:
         assert isinstance(phi, LearnSettings)
@@ -284,7 +249,7 @@ def _train(
         gate = _gate(representation, simulator, settings)
     else:
         is_recipe = isinstance(phi, LearnSettings)
-        representation = learned_in(folder, arena, phi, on_progress) if is_recipe else phi
+        representation = learn_phi(folder, arena, phi, on_progress) if is_recipe else phi
         if representation is not None:
             gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)
@@ -307,7 +272,8 @@ def _train(
     }
     config = {"target": arena.name, "arena": arena.description(), "settings": settings.as_json()}
     agent = ControlAgent(training.actor, training.spec, config)
-    return ControlOutcome(agent, result, arena, representation, attempt(simulator, training.actor))
+    episodes = evaluate_policy(simulator, partial(act_now, training.actor))
+    return ControlOutcome(agent, result, arena, representation, episodes)
 
 
 def _reward_of(reward: GoalReward) -> Reward:

@@ -13,18 +13,18 @@ import pytest
 from scipy.stats import kstest
 
 from lapwing import storage
-from lapwing.agents import attempts, continuous, ddpg, rounds
-from lapwing.agents.attempts import attempt
-from lapwing.agents.continuous import ControlState, ControlTraining, train_in_arena
-from lapwing.agents.rounds import Replay
+from lapwing.agents import ddpg, evaluation
+from lapwing.agents.ddpg import ControlState, ControlTraining, Transitions, act_now, train_in_arena
+from lapwing.agents.evaluation import evaluate_policy
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
-from lapwing.laplacian.online import OnlinePhi, PhiLearner
+from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import named_arrays
 from lapwing.runs.folder import RunFolder
-from lapwing.settings.control import ResolvedControl
+from lapwing.settings.agents import ResolvedControl
+from lapwing.shaping.online import OnlinePhi
 from lapwing.shaping.rewards import Goal
 from tests.support.interruptions import Interrupted
 from tests.support.training import counted, episodes
@@ -54,7 +54,7 @@ GOAL = np.array([-2.0, -2.0], np.float32)
 @pytest.fixture(autouse=True, scope="module")
 def short_episodes():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (rounds, continuous, attempts):
+        for module in (ddpg, evaluation):
             patch.setattr(module, "EPISODE_LENGTH", LENGTH)
         yield
 
@@ -78,7 +78,7 @@ class Kept:
         self.rows.append(row)
 
     def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
-        replay = Replay(*(array.copy() for array in state.replay))  # which is written to in place
+        replay = Transitions(*(array.copy() for array in state.replay))  # which is written to in place
         self.states.append((state._replace(replay=replay), step, seconds))
         self.last.append(last)
         if self.until is not None and step >= self.until:
@@ -340,11 +340,11 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
     after = seen + rng.normal(size=seen.shape).astype(np.float32)
     after[0, 0, :2] = GOAL
     actions = rng.uniform(-1, 1, (1, 8, 2)).astype(np.float32)
-    batches = ddpg.Batch(seen, actions, np.full((1, 8), 1e3, np.float32), after)
+    batches = Transitions(seen, actions, np.full((1, 8), 1e3, np.float32), after)
     pairs = tuple(rng.normal(size=(2, 1, 8, 2)).astype(np.float32))
     specs = ddpg.network_specs(6, 2, (8,))
     start = ddpg.init_learner(specs, seen[0], optimisers, key=jax.random.key(0))
-    learn = eqx.filter_jit(partial(continuous._learn, optimisers, 0.9, 0.1, online))
+    learn = eqx.filter_jit(partial(ddpg._learn, optimisers, 0.9, 0.1, online))
     _, phi, metrics = learn(start, online.learner.init(online.encoder), batches, pairs)
 
     def loss(encoder: MLP) -> float:
@@ -381,7 +381,8 @@ class TestRecords:
         run = whole("fixed")
         for round_ in (RANDOM, 19, ROUNDS - 1):
             number = round_ - RANDOM
-            tried = attempt(simulator(), run.kept.after(round_).learner.online.actor)
+            actor = run.kept.after(round_).learner.online.actor
+            tried = evaluate_policy(simulator(), partial(act_now, actor))
             row = run.kept.rows[number]
             assert row["success"] == run.training.success[number] == tried.reached.mean()
             assert row["distance"] == run.training.distance[number] == pytest.approx(tried.left.mean())

@@ -1,7 +1,7 @@
 """Attempts from the fixed starts, against the same steps taken one body at a time."""
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -9,9 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lapwing.agents import attempts as attempts_module
-from lapwing.agents.attempts import act_now, attempt
+from lapwing.agents import evaluation
+from lapwing.agents.ddpg import act_now
+from lapwing.agents.evaluation import EvaluationEpisodes, evaluate_policy, evaluation_steps
 from lapwing.envs.arena import BODIES, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
@@ -23,7 +26,7 @@ STEPS = 30
 @pytest.fixture(autouse=True, scope="module")
 def short_episodes():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attempts_module, "EPISODE_LENGTH", STEPS)
+        patch.setattr(evaluation, "EPISODE_LENGTH", STEPS)
         yield
 
 
@@ -71,6 +74,10 @@ def followed(actor: MLP, starts: np.ndarray, steps: int) -> np.ndarray:
 LEFT = (-0.999, 0.0)
 
 
+def attempt(simulator: Simulator, actor: MLP) -> EvaluationEpisodes:
+    return evaluate_policy(simulator, partial(act_now, actor))
+
+
 class TestAttempt:
     @pytest.mark.parametrize("push", [LEFT, (0.25, 0.75), (0.0, 0.0)])
     def test_a_constant_push(self, push):
@@ -105,7 +112,7 @@ class TestAttempt:
         text = "\n".join(["#" * 12, *["#" + "." * 10 + "#"] * 9, "#" + "." * 9 + "G#", "#" * 12])
         arena = make_arena(BODIES["Point"], parse_maze(text, name="hall"), fast=True)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(attempts_module, "EPISODE_LENGTH", 1)
+            patch.setattr(evaluation, "EPISODE_LENGTH", 1)
             found = attempt(Simulator(arena), constant((0.0, 0.0)))
         assert found.paths.shape == (2, 100, 2)
         assert len(np.unique(arena.cell_at(found.paths[0]), axis=0)) == 100
@@ -116,3 +123,9 @@ def test_what_is_compiled_is_the_policy():
     seen = np.random.default_rng(0).normal(size=(49, 6)).astype(np.float32)
     expected = [policy(actor, each) for each in seen]
     np.testing.assert_allclose(act_now(actor, seen), expected, atol=1e-5)
+
+
+@given(st.integers(1, 400), st.integers(1, 500))
+def test_evaluations_are_regular_and_one_is_at_the_end(steps, every):
+    found = evaluation_steps(steps, every)
+    assert found.tolist() == [s for s in range(1, steps + 1) if s % every == 0 or s == steps]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lapwing.agents.dqn import Training
-from lapwing.agents.finite import AgentState, train_on_maze
+from lapwing.agents.dqn_maze import AgentState, train_on_maze
 from lapwing.errors import NonFiniteError
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import AgentSettings

@@ -5,9 +5,7 @@ only when it moves. The replay holds every step so far, as a state and an action
 comes from `fold_in(key, t)`, so the same seed gives the same bits after any interruption.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +20,6 @@ from lapwing.agents.dqn import (
     Learner,
     Training,
     epsilon_greedy,
-    evaluation_steps,
     init_learner,
     moved_target,
     not_finite,
@@ -32,13 +29,14 @@ from lapwing.agents.dqn import (
     td_targets,
     update,
 )
+from lapwing.agents.evaluation import evaluation_steps
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, fit_encoder
-from lapwing.laplacian.online import PhiLearner, PhiState, sample_recent_pairs
-from lapwing.laplacian.representation import vector_norm
-from lapwing.laplacian.train import Checkpoints, OnChunk
+from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
+from lapwing.laplacian.online import PhiState
+from lapwing.laplacian.sampling import sample_recent_pairs
+from lapwing.progress import OnChunk
 from lapwing.settings.agents import AgentSettings
-from lapwing.settings.learn import RewardForm
-from lapwing.shaping.rewards import FORMS, Step, ToGoal
+from lapwing.shaping.online import OnlineRewards
 from lapwing.shaping.tasks import GridTask
 from lapwing.timing import stopwatch
 
@@ -50,28 +48,6 @@ class Tables(NamedTuple):
     next_state: Int[Array, "states actions"]
     rewards: Float[Array, "states actions"] | None
     """None if they change with φ."""
-
-
-@dataclass(frozen=True)
-class OnlineRewards:
-    """A reward shaped by a φ that is learned beside the agent."""
-
-    learner: PhiLearner
-    encoder: Encoder
-    """φ before its first step."""
-    form: RewardForm
-    goal_state: int
-    to_goal: ToGoal
-    """How far each state is from the goal, with nothing in the embedding yet."""
-    scale: float = 1.0
-
-    def table(self, encoder: Encoder, tables: Tables, gamma: float) -> Float[Array, "states actions"]:
-        """The reward of each action in each state, with φ as it is now."""
-        phi = q_values(encoder, tables.observations)
-        to = self.to_goal._replace(latent=self.scale * vector_norm(phi - phi[self.goal_state]))
-        here = ToGoal(*(jnp.asarray(values)[:, None] for values in to))
-        there = ToGoal(*(jnp.asarray(values)[tables.next_state] for values in to))
-        return FORMS[self.form](Step(here, there, False, gamma))
 
 
 class AgentState(NamedTuple):
@@ -90,7 +66,7 @@ class AgentState(NamedTuple):
     """and which way it went."""
 
 
-class Kept(NamedTuple):
+class MazeState(NamedTuple):
     """What a checkpoint holds."""
 
     state: AgentState
@@ -113,7 +89,7 @@ def train_on_maze(
         rewards: of each action in each state, as `GridTask.rewards` gives them; or those of a φ that is
             learned beside the agent.
         settings: of the agent.
-        checkpoints: where to keep the state between evaluations, and to go on from.
+        checkpoints: where to keep the state between evaluations, and to resume from.
         on_chunk: called after each evaluation with (step, last step, metrics).
     """
     tables = Tables(
@@ -125,32 +101,35 @@ def train_on_maze(
     optimiser = optax.adam(settings.learning_rate)
     states, *shape = tables.observations.shape
     spec = q_spec(tuple(shape), states, task.world.n_actions, settings.hidden)
-    state = _first_state(tables, spec, optimiser, settings, online)
-    evaluations = evaluation_steps(settings)
-    kept = Kept(state, np.full(len(evaluations), np.nan))
-    restored = checkpoints.restore(kept) if checkpoints else None
-    (state, returns), step, seconds = restored or (kept, 0, 0.0)
+    evaluations = evaluation_steps(settings.steps, settings.evaluate_every)
+    first = MazeState(
+        _first_state(tables, spec, optimiser, settings, online), np.full(len(evaluations), np.nan)
+    )
+    progress = restored(checkpoints, first) or Progress(first)
     with stopwatch() as watch:
-        run_chunk = _compiled_chunk(tables, optimiser, settings, online, state)
+        run_chunk = _compiled_chunk(tables, optimiser, settings, online, progress.state.state)
         table_of = eqx.filter_jit(q_values)
-        table_of(state.learner.q, tables.observations)  # compiled here, so that no chunk pays for it
-    for number in range(int(np.searchsorted(evaluations, step, side="right")), len(evaluations)):
-        end, began = int(evaluations[number]), time.perf_counter()
-        state, loss = jax.block_until_ready(run_chunk(state, step, end))
-        q_table = np.asarray(table_of(state.learner.q, tables.observations))
-        elapsed = time.perf_counter() - began
-        seconds += elapsed
-        if not (np.isfinite(loss) and np.isfinite(q_table).all()):
-            raise not_finite(end)
-        returns[number] = value = task.mean_return(q_table.argmax(axis=1))
-        row = {"return": value, "loss": float(loss) / (end - step), "step": end}
-        row |= {"steps_per_second": (end - step) / elapsed, "seconds": seconds}
-        step = end
-        if checkpoints:
-            checkpoints.record(row)
-            checkpoints.keep(Kept(state, returns), step, seconds, last=step == settings.steps)
-        if on_chunk:
-            on_chunk(step, settings.steps, row)
+        table_of(progress.state.state.learner.q, tables.observations)
+
+    def advance(kept: MazeState, step: int) -> tuple[MazeState, int, Metrics]:
+        end = int(evaluations[np.searchsorted(evaluations, step, side="right")])
+        state, loss = run_chunk(kept.state, step, end)
+        return kept._replace(state=state), end, {"loss": float(loss) / (end - step)}
+
+    def measure(kept: MazeState, step: int) -> tuple[MazeState, Metrics]:
+        q_table, returns = (
+            np.asarray(table_of(kept.state.learner.q, tables.observations)),
+            kept.returns.copy(),
+        )
+        if not np.isfinite(q_table).all():
+            raise not_finite(step)
+        returns[np.searchsorted(evaluations, step)] = value = task.mean_return(q_table.argmax(axis=1))
+        return kept._replace(returns=returns), {"return": value}
+
+    progress = run_chunks(
+        progress, settings.steps, advance, measure, not_finite, checkpoints=checkpoints, on_chunk=on_chunk
+    )
+    (state, returns), _, seconds = progress
     phi = state.phi and state.phi.encoder
     return Training(state.learner.q, evaluations, returns, seconds, watch.compiling, phi), spec
 
@@ -189,10 +168,11 @@ def _random_steps(
 ) -> tuple[Int[Array, " steps"], Int[Array, " steps"]]:
     """States and actions of the random policy, in episodes from uniform starts."""
     n_states, n_actions = tables.next_state.shape
-    episodes = -(-settings.random_steps // settings.episode_length)
+    length = min(settings.episode_length, settings.random_steps)
+    episodes = -(-settings.random_steps // length)
     start_key, action_key = jax.random.split(key)
     start = jax.random.randint(start_key, (episodes,), 0, n_states)
-    actions = jax.random.randint(action_key, (settings.episode_length, episodes), 0, n_actions)
+    actions = jax.random.randint(action_key, (length, episodes), 0, n_actions)
     _, states = jax.lax.scan(lambda s, a: (tables.next_state[s, a], s), start, actions)
     return states.T.ravel()[: settings.random_steps], actions.T.ravel()[: settings.random_steps]
 
@@ -208,11 +188,11 @@ def _agent_step(
 ):
     """One update from the replay, one ε-greedy step, and now and then a move of the target network."""
     n_states, _ = tables.next_state.shape
-    batch_key, act_key, start_key = jax.random.split(jax.random.fold_in(key, step), 3)
+    batch_key, act_key, start_key, phi_key = jax.random.split(jax.random.fold_in(key, step), 4)
     phi, rewards = agent.phi, tables.rewards
     if online is not None:
-        phi = _phi_step(tables, settings, online, jax.random.fold_in(batch_key, 1), step, agent)
-        rewards = online.table(phi.encoder, tables, settings.gamma)
+        phi = _phi_step(tables, settings, online, phi_key, step, agent)
+        rewards = online.table(phi.encoder, tables.observations, tables.next_state, settings.gamma)
     assert rewards is not None
     filled = settings.random_steps + step
     places = jax.random.randint(batch_key, (settings.batch,), 0, filled)

@@ -1,10 +1,9 @@
 """DQN on any Gymnasium environment with discrete actions: one update for each step of the environment.
 
-The losses are those of `agents.dqn`. Every episode begins with `reset(seed=…)` of its own, and the state is
-kept where episodes end: a resumed run comes to the same bits wherever the environment's seed decides all.
+The losses are those of `agents.dqn`. Every episode begins with `reset(seed=…)` of its own, and checkpoints
+are written where episodes end: a resumed run comes to the same bits if the environment's seed decides all.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from lapwing.agents.dqn import (
     Learner,
     Training,
     epsilon_greedy,
-    evaluation_steps,
     init_learner,
     moved_target,
     not_finite,
@@ -31,12 +29,14 @@ from lapwing.agents.dqn import (
     td_targets,
     update,
 )
-from lapwing.agents.replay import Transitions, draw, empty_replay, store
+from lapwing.agents.evaluation import evaluation_steps
+from lapwing.agents.replay_buffer import ReplayBuffer, Stored, Transitions
 from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
+from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.train import Checkpoints, OnChunk
+from lapwing.progress import OnChunk
 from lapwing.settings.agents import AgentSettings
 from lapwing.timing import stopwatch
 
@@ -48,11 +48,11 @@ _EVALUATION = 2**31
 """Seeds of evaluation episodes are apart from those of training."""
 
 
-class EpisodicState(NamedTuple):
+class GymState(NamedTuple):
     """All that is kept between episodes."""
 
     learner: Learner
-    replay: Transitions
+    replay: Stored
     episode: np.ndarray
     """How many episodes have begun."""
     returns: np.ndarray
@@ -112,7 +112,7 @@ def train_on_env(
         settings: of the agent; those of mazes do not matter here.
         reward: r(s, s', terminated), for instance a `GoalReward`, in place of the environment's own.
             Evaluation always counts the environment's own.
-        checkpoints: where to keep the state between episodes, and to go on from.
+        checkpoints: where to keep the state between episodes, and to resume from.
         on_chunk: called after each evaluation with (step, last step, metrics).
     """
     env, judge = make_env(), make_env()
@@ -130,6 +130,7 @@ class _Player:
 
     def __init__(self, env: gymnasium.Env, seed: int, reward: Reward | None, begun: int = 0):
         self.env, self.seed, self.reward, self.begun = env, seed, reward, begun
+        self.over = False
         self.first_state, self.first_action = _starts(env)
         self.begin()
 
@@ -137,19 +138,19 @@ class _Player:
         """Start the next episode."""
         seed = int(np.random.default_rng([self.seed, 2, self.begun]).integers(2**31))
         observation, _ = self.env.reset(seed=seed)
-        self.begun += 1
+        self.begun, self.over = self.begun + 1, False
         self.observation = self._checked(observation)
 
-    def step(self, action: int) -> tuple[tuple[Any, ...], bool]:
-        """A transition as the replay holds it, and whether the episode is over."""
+    def step(self, action: int) -> Transitions:
+        """One transition, after which the episode may be over."""
         here = self.observation
         observation, reward, terminated, truncated, _ = self.env.step(self.first_action + action)
         there = self._checked(observation)
         reward = float(reward if self.reward is None else self.reward(here, there, terminated))
         if not np.isfinite(reward):
             raise DatasetError(f"the reward is {reward} in episode {self.begun - 1}; mend the environment")
-        self.observation = there
-        return (here, action, reward, there, terminated), bool(terminated or truncated)
+        self.observation, self.over = there, bool(terminated or truncated)
+        return Transitions(here, action, reward, there, terminated)
 
     def _checked(self, observation: Any) -> Any:
         """The observation as Q takes it; NaN is found before it is learned."""
@@ -171,44 +172,63 @@ def _train(
     on_chunk: OnChunk | None,
 ) -> tuple[Training, EncoderSpec]:
     spec, optimiser = space_spec(env, settings.hidden), optax.adam(settings.learning_rate)
-    state = _empty_state(env, spec, settings, optimiser)
-    restored = checkpoints.restore(state) if checkpoints else None
-    state, step, seconds = restored or (_with_random_steps(env, state, spec, settings, reward), 0, 0.0)
-    learner, replay = state.learner, Transitions(*map(np.array, state.replay))
-    returns = np.array(state.returns)
-    player = _Player(env, settings.seed, reward, int(state.episode))
+    buffer = ReplayBuffer(settings.random_steps + settings.steps, spec.shape, _stored_as(env, spec))
+    evaluations = evaluation_steps(settings.steps, settings.evaluate_every)
+
+    def state_of(seen: np.ndarray, episode: int) -> GymState:
+        """An untrained agent, which standardises like these observations."""
+        learner = init_learner(_fitted(spec, seen, settings), optimiser)
+        return GymState(learner, buffer.empty(), np.array(episode), np.full(len(evaluations), np.nan))
+
+    progress = restored(checkpoints, state_of(buffer.content().observations, 0))
+    if progress is None:
+        begun = _take_random_steps(env, buffer, spec.dim, settings, reward)
+        progress = Progress(state_of(buffer.observations(), begun))
+    else:
+        buffer.fill(progress.state.replay)
+    player = _Player(env, settings.seed, reward, int(progress.state.episode))
     learn = eqx.filter_jit(partial(_learn, optimiser, settings.gamma))
     act = eqx.filter_jit(partial(_act, settings.epsilon))
     key = jax.random.fold_in(jax.random.key(settings.seed), 3)
-    evaluations, first, began = evaluation_steps(settings), step, time.perf_counter()
-    while step < settings.steps:
-        generator = np.random.default_rng([settings.seed, 1, step])
-        learner, loss = learn(learner, draw(replay, settings.random_steps + step, settings.batch, generator))
-        action = act(learner.q, np.asarray(player.observation), jax.random.fold_in(key, step))
-        transition, over = player.step(int(action))
-        store(replay, settings.random_steps + step, *transition)
-        step += 1
-        if step % settings.target_every == 0:
-            learner = moved_target(learner, settings.target_rate)
-        elapsed = time.perf_counter() - began
-        if step in evaluations:
-            value = mean_return(judge, learner.q, settings.seed)
-            if not (np.isfinite(loss) and np.isfinite(value)):
-                raise not_finite(step)
-            returns[np.searchsorted(evaluations, step)] = value
-            row = {"return": value, "loss": float(loss), "step": step}
-            row |= {"steps_per_second": (step - first) / elapsed, "seconds": seconds + elapsed}
-            if checkpoints:
-                checkpoints.record(row)
-            if on_chunk:
-                on_chunk(step, settings.steps, row)
-        if over:
-            if checkpoints:
-                kept = EpisodicState(learner, replay, np.array(player.begun), returns)
-                checkpoints.keep(kept, step, seconds + elapsed, last=False)
+
+    def advance(state: GymState, step: int) -> tuple[GymState, int, Metrics]:
+        """To the end of the episode, or to the next evaluation within it."""
+        learner, loss = state.learner, np.nan
+        evaluation = evaluations[np.searchsorted(evaluations, step, side="right")]
+        if player.over:
             player.begin()
-    seconds += time.perf_counter() - began
-    return Training(learner.q, evaluations, returns, seconds, 0.0), spec
+        while step < evaluation and not player.over:
+            batch = buffer.sample(settings.batch, np.random.default_rng([settings.seed, 1, step]))
+            learner, loss = learn(learner, batch)
+            action = act(learner.q, np.asarray(player.observation), jax.random.fold_in(key, step))
+            transition = player.step(int(action))
+            buffer.store(transition, cut=player.over and not transition.terminated)
+            step += 1
+            if step % settings.target_every == 0:
+                learner = moved_target(learner, settings.target_rate)
+        state = state._replace(learner=learner, replay=buffer.content(), episode=np.array(player.begun))
+        return state, step, {"loss": float(loss)}
+
+    def measure(state: GymState, step: int) -> tuple[GymState, Metrics] | None:
+        if step not in evaluations:
+            return None
+        returns = state.returns.copy()
+        returns[np.searchsorted(evaluations, step)] = value = mean_return(
+            judge, state.learner.q, settings.seed
+        )
+        return state._replace(returns=returns), {"return": value}
+
+    state, _, seconds = run_chunks(
+        progress,
+        settings.steps,
+        advance,
+        measure,
+        not_finite,
+        checkpoints=checkpoints,
+        on_chunk=on_chunk,
+        resumable=lambda: player.over,
+    )
+    return Training(state.learner.q, evaluations, state.returns, seconds, 0.0), spec
 
 
 def _learn(optimiser: optax.GradientTransformation, gamma: float, learner: Learner, batch: Transitions):
@@ -231,47 +251,35 @@ def mean_return(env: gymnasium.Env, q: Encoder, seed: int) -> float:
     player, total = _Player(env, seed, None, begun=_EVALUATION), 0.0
     limited = env.spec is not None and env.spec.max_episode_steps is not None
     for _ in range(EVALUATION_EPISODES):
-        over, steps = False, 0
-        while not over and (limited or steps < LONGEST_EVALUATION):
+        steps = 0
+        while not player.over and (limited or steps < LONGEST_EVALUATION):
             values = embed_batch(q, np.asarray(player.observation)[None])[0]
             if not np.isfinite(values).all():
                 return float("nan")
-            (_, _, reward, _, _), over = player.step(int(values.argmax()))
-            total, steps = total + reward, steps + 1
+            total, steps = total + player.step(int(values.argmax())).rewards, steps + 1
         player.begin()
     return total / EVALUATION_EPISODES
 
 
-def _empty_state(
-    env: gymnasium.Env, spec: EncoderSpec, settings: AgentSettings, optimiser: optax.GradientTransformation
-) -> EpisodicState:
-    """A state of the right shapes, to be filled."""
-    dtype = np.int32 if spec.shape == () else np.uint8 if len(spec.shape) == 3 else np.float32
-    if len(spec.shape) == 3 and env.observation_space.dtype != np.uint8:
-        dtype = np.float32
-    replay = empty_replay(settings.random_steps + settings.steps, spec.shape, dtype)
-    q = _fitted(spec, replay.observations[:1], settings)
-    returns = np.full(len(evaluation_steps(settings)), np.nan)
-    return EpisodicState(init_learner(q, optimiser), replay, np.array(0), returns)
+def _stored_as(env: gymnasium.Env, spec: EncoderSpec) -> type:
+    """The type that observations are stored as: bytes stay bytes."""
+    if spec.shape == ():
+        return np.int32
+    image_of_bytes = len(spec.shape) == 3 and env.observation_space.dtype == np.uint8
+    return np.uint8 if image_of_bytes else np.float32
 
 
-def _with_random_steps(
-    env: gymnasium.Env,
-    state: EpisodicState,
-    spec: EncoderSpec,
-    settings: AgentSettings,
-    reward: Reward | None,
-) -> EpisodicState:
-    """An untrained agent, with a replay that holds the random steps."""
+def _take_random_steps(
+    env: gymnasium.Env, buffer: ReplayBuffer, n_actions: int, settings: AgentSettings, reward: Reward | None
+) -> int:
+    """Store steps of the random policy; returned is how many episodes were begun."""
     player, generator = _Player(env, settings.seed, reward), np.random.default_rng([settings.seed, 0])
-    for step in range(settings.random_steps):
-        transition, over = player.step(int(generator.integers(spec.dim)))
-        store(state.replay, step, *transition)
-        if over:
+    for left in reversed(range(settings.random_steps)):
+        transition = player.step(int(generator.integers(n_actions)))
+        buffer.store(transition, cut=(player.over or left == 0) and not transition.terminated)
+        if player.over:
             player.begin()
-    q = _fitted(spec, state.replay.observations[: settings.random_steps], settings)
-    learner = state.learner._replace(q=q, target=q)  # Adam's first state does not depend on Q
-    return state._replace(learner=learner, episode=np.array(player.begun))
+    return player.begun
 
 
 def _fitted(spec: EncoderSpec, observations: np.ndarray, settings: AgentSettings) -> Encoder:
