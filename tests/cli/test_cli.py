@@ -62,15 +62,6 @@ def test_the_version():
     assert called("--version") == (0, f"lapwing {lapwing.__version__}\n", "")
 
 
-@pytest.mark.parametrize(
-    "command", [[sys.executable, "-m", "lapwing"], [str(Path(sys.executable).with_name("lapwing"))]]
-)
-def test_both_ways_to_call_it(command):
-    finished = subprocess.run([*command, "--help"], capture_output=True, text=True)
-    assert finished.returncode == 0
-    assert "learn" in finished.stdout
-
-
 def test_json_is_the_only_line_on_standard_output(learned):
     folder, out, err = learned
     assert out.endswith("}\n")
@@ -443,12 +434,6 @@ def test_a_folder_that_is_not_lapwings_is_untouched(elsewhere):
     assert Path("mine/thesis.tex").read_text() == "all of it"
 
 
-def test_a_file_in_the_way_of_the_folder(elsewhere):
-    Path("file").write_text("mine")
-    for out in ("file", "file/run"):
-        assert f"{out}: " in refused("learn", "FourRoom", "--out", out, *QUICK)
-
-
 def test_learning_that_blows_up_names_the_step(elsewhere):
     code, out, err = called("learn", "FourRoom", "--out", "run", "--learning-rate", "1e30", *SMALL)
     assert (code, out) == (2, "")
@@ -598,8 +583,3 @@ def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, mes
 def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     told = refused("train", "TwoRoom", "--representation", four_room_run)
     assert "learned on FourRoom, not on this maze TwoRoom" in told
-
-
-def test_an_agent_without_phi_is_no_representation(elsewhere):
-    assert called("train", "TwoRoom", "--reward", "sparse", *TINY, "--out", "run")[0] == 0
-    assert "no φ" in refused("audit", "run")

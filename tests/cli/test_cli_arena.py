@@ -354,28 +354,6 @@ def test_what_was_learned_in_an_arena_is_measured_again_without_moving(learned, 
     assert LearnSettings.from_json(learned.result["settings"]).observation == "position"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("PointHookMaze", "maze: UMaze, not HookMaze"),
-        ("PointHookMaze", "lapwing learn PointHookMaze"),
-        ("AntUMaze", "body: Point, not Ant"),
-        ("PointUMaze --cell 1.5", "cell: 2.0, not 1.5"),
-        ("PointUMaze --reward fullmix", "'fullmix' needs state"),
-        ("PointUMaze --reward sparse", "leave --representation out"),
-        ("PointUMaze --online", "leave --representation or --online out"),
-    ],
-)
-def test_a_phi_of_another_arena_is_refused_by_what_differs(learned, elsewhere, arguments, message):
-    given = ["--fast", "False", "--representation", learned.folder]
-    assert message in refused("train", *arguments.split(), *given)
-
-
-def test_a_phi_of_a_maze_is_refused(four_room_run, elsewhere):
-    assert "learned on FourRoom" in refused("train", "PointUMaze", "--representation", four_room_run)
-
-
 class ReachedTrainingError(Exception):
     """Nothing was refused."""
 

@@ -184,14 +184,6 @@ class TestTabulated:
         experience = Experience(np.array([0, 1]), [2], TABLE)
         assert experience.tabulated() is experience
 
-    @settings(max_examples=50)
-    @given(st.lists(st.integers(-2, 2), min_size=10, max_size=30))
-    def test_any_column_of_numbers(self, values):
-        seen = np.array(values, np.float32)[:, None]
-        table = Experience(seen, [len(values)]).tabulated()
-        assert table.n_states == len(set(values))
-        np.testing.assert_array_equal(table.observe(np.arange(len(values))), seen)
-
 
 @settings(max_examples=200)
 @given(st.lists(st.booleans(), min_size=1, max_size=20))
@@ -345,12 +337,6 @@ class TestOnDisk:
     def test_it_is_not_tabulated(self, mapped):
         experience = mapped(np.zeros((20, 2), np.float32), [20])
         assert experience.tabulated() is experience
-
-    def test_saved_like_what_is_in_memory(self, mapped, tmp_path):
-        experience = mapped(numbered([4, 5]), [4, 5])
-        experience.save(tmp_path / "mapped.npz")
-        Experience(numbered([4, 5]), [4, 5]).save(tmp_path / "held.npz")
-        assert (tmp_path / "mapped.npz").read_bytes() == (tmp_path / "held.npz").read_bytes()
 
     def test_nan_is_named_by_episode_and_step(self, mapped, monkeypatch):
         monkeypatch.setattr(mapped_files, "BYTES_AT_ONCE", 20)

@@ -387,6 +387,12 @@ class TestMakeEnvs:
             gymnasium.registry.pop("OwnPole-v0", None)
             sys.modules.pop(module, None)
 
+    @pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1"])
+    def test_more_than_any_machine_holds(self, env_id):
+        """By a vector form of its own, or one by one."""
+        with pytest.raises(ConfigError, match="num_envs"):
+            make_envs(env_id, 10**13)
+
     @pytest.mark.parametrize("num_envs", [None, 1, 4])
     def test_what_cannot_be_made(self, num_envs):
         with pytest.raises(ConfigError, match="did you mean CartPole-v1"):

@@ -15,7 +15,7 @@ from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.figures import arena_agents
 from lapwing.figures.arena_agents import PANELS, Panel, arena_run
-from lapwing.figures.grid import Measure, Measured, Run
+from lapwing.figures.grid import Measured, Run
 from lapwing.laplacian.representation import load_representation
 from lapwing.runs import train_ddpg
 from lapwing.settings.agents import CONTROL_PRESETS, ControlSettings
@@ -33,9 +33,6 @@ def settings_of(run: Run) -> ControlSettings:
 
 def point_run(reward: str = "mix", seed: int = 0, *, panel: Panel = POINT, **more) -> Run:
     return arena_run("fig5", more.pop("preset", "paper"), panel, reward, seed, **more)
-
-
-# What a run is made of
 
 
 def test_the_arenas_and_rewards_that_are_compared():
@@ -142,9 +139,6 @@ def test_the_text_says_what_the_preset_makes_of_the_paper_s_settings():
     assert "128 x 128, not 400 x 300" in text
     assert "implicitfast, not RK4" in text
     assert "Shortened" not in "\n".join(arena_agents.about_preset("paper"))
-
-
-# A tiny one for real
 
 
 class Done(NamedTuple):
@@ -260,14 +254,3 @@ def test_a_reward_without_phi_has_neither_gate_nor_map(sparse):
     assert metrics == {"success", "distance", "compile_seconds"}
     assert sparse.phases == ["training"]
     assert load_agent(sparse.folder).act(np.zeros(6)).shape == (2,)
-
-
-@slow
-@untaught
-def test_the_measures_are_plain_numbers_that_a_table_can_hold(mixed, sparse):
-    for done in (mixed, sparse):
-        for one in done.measured.measures:
-            assert isinstance(one, Measure)
-            assert type(one.value) is float
-            assert one.step is None or type(one.step) is int
-            assert np.isfinite(one.value)

@@ -47,9 +47,6 @@ def no_workers(monkeypatch):
     monkeypatch.setattr(runner, "Pool", start)
 
 
-# The runner
-
-
 def test_a_wanted_run_that_was_borrowed_counts_as_done(tmp_path, no_workers):
     """Chosen or not, for a picture shows all that there is; what nobody asked for is not borrowed."""
     first, second = small(0), small(1)
@@ -103,9 +100,6 @@ def test_a_run_that_failed_here_and_was_done_there_is_no_failure(tmp_path, no_wo
     assert set(gaps(rows)) == {small(0).key}
     assert failures == {small(1).key: "lost too"}
     assert read_failures(tmp_path / ".fig3" / "failures.json") == failures
-
-
-# Figure 8
 
 
 PART = ("method=ddpg", "method=dqn")

@@ -30,9 +30,6 @@ def rows_with(curves: dict[tuple[str, int], list[float]], preset: str = "quick")
     return rows
 
 
-# The grid
-
-
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_each_seed_is_an_arena_and_a_maze_pretrained_and_online(preset):
     runs = fig8.runs(preset, 3)
@@ -126,9 +123,6 @@ def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path)
     assert more["resume"] is True, "what was begun goes on"
 
 
-# The picture
-
-
 def drawn(figure) -> None:
     figure.savefig(io.BytesIO(), format="png")
 
@@ -158,22 +152,11 @@ def test_curves_are_drawn_as_they_are_with_the_best_there_is():
     drawn(figure)
 
 
-def test_the_same_way_of_learning_has_the_same_colour_wherever_it_is():
-    """Even where pretrained runs of one target are not done yet."""
-    rows = rows_with({("ddpg", 0): [0.5], ("ddpg online", 0): [0.5], ("dqn online", 0): [-20.0]})
-    arena, maze = fig8.draw(rows, "quick").axes
-    _, online, _ = arena.get_lines()
-    assert maze.get_lines()[0].get_color() == online.get_color()
-
-
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_figure_can_be_drawn_before_anything_is_done(preset):
     figure = fig8.draw([], preset)
     assert [axis.get_title() for axis in figure.axes] == [f"PointUMaze ({preset})", f"TwoRoom ({preset})"]
     drawn(figure)
-
-
-# The text
 
 
 def table(rows: list[Row], number: int) -> dict[tuple[str, str], list[str]]:

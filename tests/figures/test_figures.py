@@ -16,9 +16,6 @@ from lapwing.settings.learn import LearnSettings, ResolvedSettings
 GRIDS = {"fig3": fig3.runs, "fig6": fig6.runs, "fig7": fig7.runs}
 
 
-# The grids of the paper's figures
-
-
 SIZES = {"fig3": 6 * 3 * 7, "fig6": 6 * 3 * 4 * 2, "fig7": 2 * 3 * 8}
 """Methods, inputs and numbers of transitions; then also dimensions; methods, dimensions and weights."""
 
@@ -121,9 +118,6 @@ def test_every_figure_can_be_found_and_an_unknown_one_is_refused():
         find_study("fig33")
 
 
-# A part of a grid
-
-
 def test_a_part_of_a_grid_is_chosen_by_columns():
     runs = GRIDS["fig7"]("quick", 2)
     chosen = choose(runs, ("d=20", "d=50", "beta=0.5", "method=default"))
@@ -153,9 +147,6 @@ def test_a_figure_without_runs_takes_any_choice_by_a_known_column():
     assert choose([], ("method=default",)) == []
     with pytest.raises(ConfigError, match="COLUMN=VALUE"):
         choose([], ("mehtod=default",))
-
-
-# Pictures and texts
 
 
 def finished(name: str, value=lambda run: 0.1 * (1 + run.seed)) -> list[dict]:

@@ -25,9 +25,6 @@ def cells(path) -> list[list[str]]:
     return list(csv.reader(path.read_text().splitlines()))
 
 
-# Keys
-
-
 def test_the_same_configuration_has_the_same_key_on_every_day_and_machine():
     """Written down here: what is in a committed table must stay known."""
     assert dataclasses.replace(RUN).key == RUN.key == "2d5819237c34"
@@ -57,9 +54,6 @@ def test_every_other_field_matters_to_a_key():
 def test_the_order_in_which_settings_are_given_does_not_matter():
     assert grid.recipe(dim=3, steps=5) == grid.recipe(steps=5, dim=3)
     assert dataclasses.replace(RUN, recipe=grid.recipe(dim=3, steps=5)).settings == {"dim": 3, "steps": 5}
-
-
-# Tables on disk
 
 
 def test_the_columns_of_a_table_are_those_of_the_design_and_the_key(tmp_path):

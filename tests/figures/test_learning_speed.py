@@ -28,9 +28,6 @@ def speed(*steps: float, never: int = 0) -> Speed:
     return Speed({seed: float(one) for seed, one in enumerate(steps)}, never, 8_000.0)
 
 
-# Steps
-
-
 def test_steps_are_to_the_first_evaluation_of_nine_in_ten():
     rows = shuffled(
         curve(0, [0.2, 0.9, 0.5, 1.0]),
@@ -69,9 +66,6 @@ def test_steps_to_stay_are_to_the_evaluation_after_the_last_failure():
 def test_steps_in_a_table(found, words):
     """An interval lies within the steps of a run, and one seed has none."""
     assert str(found) == words
-
-
-# How many times fewer
 
 
 def ratio(reward: str = "mix", **steps: Speed) -> str:
@@ -118,11 +112,6 @@ def test_three_seeds_that_all_were_sooner_may_still_be_level():
     assert ratio(sparse=sparse, mix=ours) == "2.05 (level)"
 
 
-def test_a_baseline_that_is_sooner_decides():
-    steps = baselines(8_000, 8_000, 8_000) | {"l2": speed(2_000, 2_000, 2_000)}
-    assert ratio(**steps, mix=speed(4_000, 4_000, 4_000)) == "0.50 (no)"
-
-
 def test_the_best_baseline_is_that_of_the_fewest_steps_in_the_mean():
     others = {
         "sparse": speed(8_000, 8_000),
@@ -142,9 +131,6 @@ def test_seeds_that_are_not_done_yet_are_left_out_of_the_differences():
     assert ratio(**baselines(8_000, 8_000, 2_000), mix=speed(2_000, 2_000)) == "3.00 (yes)"
     apart = Speed({7: 2_000.0}, 0, 8_000.0)
     assert ratio(**baselines(8_000), mix=apart) == "4.00 (no seed in common)"
-
-
-# Curves
 
 
 def test_a_curve_is_of_the_means_at_each_evaluation():

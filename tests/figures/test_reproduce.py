@@ -57,9 +57,6 @@ def assert_pictures(*paths: Path) -> None:
             assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
-# Files
-
-
 def test_a_figure_without_runs_is_drawn_and_described(tmp_path):
     made = reproduce("fig2", out=tmp_path / "new" / "results")
     names = ["fig2.md", "fig2.png", "fig2.svg"]
@@ -130,9 +127,6 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, optio
     assert list(tmp_path.iterdir()) == []
 
 
-# The command line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,9 +191,6 @@ def test_an_error_with_square_brackets_is_shown_as_it_is(tmp_path, small_grid, n
     assert code == 1
     assert "shape [a] lost in [/tmp/x]" in err
     assert "results [red]/fig3.csv" in err
-
-
-# What a person sees
 
 
 @pytest.fixture

@@ -99,9 +99,6 @@ def again(first, tmp_path) -> Path:
     return Path(shutil.copytree(first.out, tmp_path / "again"))
 
 
-# What is done
-
-
 @pytest.mark.slow
 def test_runs_are_done_by_a_worker_and_told_of(first):
     assert {row["key"] for row in first.rows} == {SOLVED.key, LEARNED.key}
@@ -166,9 +163,6 @@ def test_only_what_is_chosen_is_done(tmp_path, no_workers):
     write_table(tmp_path / "fig3.csv", rows_of(SOLVED, Measured([Measure("gap", 0.25)], 1.0)))
     rows, _ = execute_grid([SOLVED, LONG], {SOLVED.key}, tmp_path / "fig3.csv", jobs=1)
     assert {row["key"] for row in rows} == {SOLVED.key}
-
-
-# What fails
 
 
 @pytest.mark.slow
@@ -285,8 +279,6 @@ def test_whatever_goes_wrong_in_a_worker_is_an_answer(monkeypatch, tmp_path, err
         answer = worker._execute(order, answers)
     assert re.fullmatch(told, answer["error"])
 
-
-# Kills
 
 PARENT = """
 import json, sys

@@ -24,9 +24,6 @@ def seeds(*values: float) -> dict[int, float]:
     return {seed: float(value) for seed, value in enumerate(values)}
 
 
-# The interval of a mean
-
-
 @pytest.mark.parametrize("values", [[0.1, 0.2, 0.4, 0.7, 1.5], [3.0, 3.1, 9.0], [-2.0, 2.0]])
 def test_the_interval_is_that_of_students_t(values):
     found = mean_interval(values)
@@ -54,9 +51,6 @@ def test_one_value_has_no_interval():
 def test_an_interval_is_cut_to_what_the_mean_can_be():
     assert mean_interval([0.8, 1.0], within=(0.0, 1.0)) == Interval(0.9, 0.0, 1.0, 2)
     assert mean_interval([1.0, 3.0], within=(0.0, np.inf)).high == mean_interval([1.0, 3.0]).high
-
-
-# Differences
 
 
 def test_differences_are_paired_by_seed():
@@ -97,9 +91,6 @@ def test_without_others_there_is_no_verdict():
     assert below_each(seeds(1, 2), []) is None
 
 
-# Equivalence
-
-
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
@@ -128,9 +119,6 @@ def test_equivalence_is_that_of_two_one_sided_tests(shift):
         other = stats.ttest_rel(first, second + 1.0, alternative="less").pvalue
         found = equivalence(seeds(*first), seeds(*second), 1.0)
         assert (found == "equivalent") == (max(one, other) < 0.05)
-
-
-# Coverage, by simulation
 
 
 def covered(draws: np.ndarray, mean: float, confidence: float = 0.95) -> float:
@@ -173,16 +161,6 @@ def test_means_of_skewed_values_are_covered_by_91_percent(count):
 
 
 @pytest.mark.parametrize("count", SEEDS)
-def test_percentiles_of_resampled_means_would_not_do(count):
-    """The intervals that were used before: 77, 83 and 90 % for 3, 5 and 10 normal values."""
-    generator = np.random.default_rng(count)
-    draws = generator.normal(0.0, 1.0, (1_000, count))
-    resampled = draws[:, generator.integers(count, size=(1_000, count))].mean(axis=-1)
-    low, high = np.quantile(resampled, [0.025, 0.975], axis=1)
-    assert np.mean((low <= 0) & (high >= 0)) < 0.93
-
-
-@pytest.mark.parametrize("count", SEEDS)
 def test_a_difference_of_the_margin_is_called_equivalent_in_at_most_5_percent(count):
     """At the margin the 90 % interval lies within for one in twenty, for the other bound is far away."""
     draws = np.random.default_rng(count).normal(1.0, 0.2, (DRAWS, count))
@@ -190,24 +168,16 @@ def test_a_difference_of_the_margin_is_called_equivalent_in_at_most_5_percent(co
     assert np.mean(within) == pytest.approx(0.05, abs=0.01)
 
 
-# Numbers in a table
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
         (0.0, "0"),
-        (1e-15, "0"),
         (-1e-15, "0"),
         (1234.5, "1,234"),
-        (100.4, "100"),
         (99.94, "99.9"),
-        (12.345, "12.3"),
-        (9.99, "9.99"),
         (1.0, "1.00"),
         (0.56789, "0.57"),
         (0.0004321, "0.00043"),
-        (-0.25, "-0.25"),
         (-12.34, "-12.3"),
         (0.00001234, "1.2e-05"),
         (math.nan, "nan"),

@@ -184,21 +184,6 @@ def test_the_oldest_episodes_are_dropped():
     assert repr(learner) == "OnlineLearner(5 updates, 2 transitions kept)"
 
 
-def test_what_was_dropped_is_not_learned_from():
-    """State 7 is never seen again: nothing pulls at its row any more."""
-    learner = OnlineLearner(**TINY, capacity=20)
-    learner.update([np.array([7, 6, 7, 6, 7])])
-    learner.update([np.array([0, 1] * 12)])
-    row = np.asarray(learner.representation.phi(7))
-    # Adam's momentum goes on for a while where there is no gradient.
-    rows = []
-    for _ in range(40):
-        learner.update([np.array([0, 1] * 12)])
-        rows.append(np.asarray(learner.representation.phi(7)))
-    assert np.abs(rows[-1] - rows[-2]).max() < 1e-3 * np.abs(rows[-1]).max()
-    assert np.abs(np.asarray(learner.representation.phi(0)) - row).max() > 0
-
-
 def bits(seed: int, updates: int = 2) -> list[str]:
     learner = OnlineLearner(**TINY, seed=seed)
     digests = []

@@ -154,20 +154,6 @@ def test_a_model_is_saved_and_loaded_with_the_path(kind, tmp_path):
     assert_same(features(loaded, table)[:, :3], rep.eigenfunctions(table)[:, 1:])
 
 
-def test_a_model_with_the_representation_itself_is_saved_and_loaded(tmp_path):
-    model = dqn("position", REPRESENTATIONS["position"])
-    model.save(tmp_path / "model")
-    loaded = DQN.load(tmp_path / "model", device="cpu")
-    np.testing.assert_array_equal(features(loaded, TABLES["position"]), features(model, TABLES["position"]))
-
-
-def test_a_run_folder_is_a_path(four_room_run, four_room):
-    env = gymnasium.make("lapwing/FourRoom-v0")
-    model = DQN("MlpPolicy", env, policy_kwargs=extractor_of(four_room_run), buffer_size=100, device="cpu")
-    table = GridWorld(read_maze("FourRoom")).observations("position")
-    assert_same(features(model, table), four_room.eigenfunctions(table)[:, 1:])
-
-
 def test_images_of_floats_or_with_other_bounds_come_channel_last():
     rep, images = REPRESENTATIONS["image"], TABLES["image"]
     expected = rep.eigenfunctions(images)[:, 1:]

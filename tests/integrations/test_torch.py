@@ -58,11 +58,6 @@ def test_torch_says_what_jax_says(kind, what):
     assert module(torch.from_numpy(batch[:0])).shape == (0, module.dim)
 
 
-def test_eigenfunctions_are_what_it_gives_if_nothing_is_asked_for(four_room):
-    x = np.random.default_rng(0).uniform(-1, 1, (40, 2)).astype(np.float32)
-    assert_same(to_torch(four_room)(torch.from_numpy(x)).numpy(), four_room.eigenfunctions(x)[:, 1:])
-
-
 @settings(max_examples=60)
 @given(specification=specifications(), seed=st.integers(0, 2**16))
 def test_encoders_of_any_size_are_their_formula(specification, seed):
@@ -132,14 +127,6 @@ def test_a_state_dict_is_all_there_is(kind):
     other.load_state_dict(torch.load(file, weights_only=True))
     assert torch.equal(module(batch), other(batch))
     assert torch.equal(module(batch), copy.deepcopy(module)(batch))
-
-
-def test_changing_the_module_leaves_the_representation(kind):
-    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
-    before = rep.phi(batch)
-    for tensor in to_torch(rep, "phi").state_dict().values():
-        tensor.zero_()
-    np.testing.assert_array_equal(rep.phi(batch), before)
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=TRACING) for kind in REPRESENTATIONS])

@@ -1,13 +1,10 @@
 import inspect
 
-import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from scipy.linalg import subspace_angles
-from scipy.sparse import csr_array
 
 from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
@@ -124,16 +121,6 @@ def test_a_position_has_two_directions_and_the_constant(reading, rank):
     assert measure(found, target, 20)["rank"] == rank
 
 
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_gram_matrix_is_that_of_the_stacked_rows(seed):
-    episodes = random_episodes(seed)
-    psi = np.random.default_rng(seed).standard_normal((9, 4))
-    here, there = transitions_of(episodes)
-    rows = psi[there] - psi[here]
-    found = baselines.transition_gram(psi, csr_array(count_matrix(episodes, 9)))
-    np.testing.assert_allclose(found, rows.T @ rows, atol=1e-9)
-
-
 @pytest.mark.parametrize("reading", ["sampled", "distinct", "literal"])
 def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_rows(reading):
     episodes = random_episodes(3)
@@ -153,48 +140,6 @@ def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_rows(reading):
     np.testing.assert_allclose(
         found.singular_values[-count:], sizes[::-1][:count] / np.sqrt(len(rows)), rtol=1e-6
     )
-
-
-@settings(max_examples=8)
-@given(seed=st.integers(0, 2**32 - 1), order=st.permutations(range(12)))
-def test_the_order_of_episodes_does_not_matter(seed, order):
-    episodes = random_episodes(seed)
-    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
-    for method in (stacked_transitions, lambda t, d: successor_features(t, d, width=8, steps=2)):
-        first = method(data(episodes, table), 4)
-        second = method(data([episodes[i] for i in order], table), 4)
-        np.testing.assert_array_equal(first.coefficients, second.coefficients)
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), times=st.integers(2, 5))
-def test_more_of_the_same_changes_nothing(seed, times):
-    episodes = random_episodes(seed)
-    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
-    for reading in ("sampled", "distinct", "literal"):
-        once = stacked_transitions(data(episodes, table), 3, reading)
-        again = stacked_transitions(data(episodes * times, table), 3, reading)
-        np.testing.assert_allclose(once.singular_values, again.singular_values, rtol=1e-6, atol=1e-9)
-        assert largest_angle(once.eigenfunctions(table), again.eigenfunctions(table)) < 1e-5
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), repeats=st.lists(st.integers(1, 6), min_size=12, max_size=12))
-def test_distinct_ignores_how_often_a_transition_was_made(seed, repeats):
-    episodes = random_episodes(seed)
-    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
-    uneven = [episode for episode, count in zip(episodes, repeats, strict=True) for _ in range(count)]
-    once = stacked_transitions(data(episodes, table), 4, "distinct")
-    again = stacked_transitions(data(uneven, table), 4, "distinct")
-    np.testing.assert_array_equal(once.coefficients, again.coefficients)
-
-
-def test_sampled_does_not():
-    episodes = random_episodes(1)
-    table = np.random.default_rng(1).standard_normal((9, 6)).astype(np.float32)
-    once = stacked_transitions(data(episodes, table), 3)
-    again = stacked_transitions(data([*episodes, *episodes[:1] * 9], table), 3)
-    assert largest_angle(once.eigenfunctions(table), again.eigenfunctions(table)) > 1e-3
 
 
 def test_what_no_seen_state_differs_in_is_left_out():
@@ -271,25 +216,6 @@ def test_the_loss_is_the_expected_error_over_transitions():
     unavoidable = np.sum((following[here] - table[there]) ** 2, axis=1)
     assert float(losses[0]) == to_rounding(np.mean(errors - unavoidable), np.mean(errors))
     assert losses[1] < losses[0]
-
-
-def test_the_network_learns_to_predict():
-    table = GridWorld(read_maze("FourRoom")).observations("position")
-    predictor = small_predictor(table)
-    inputs = jax.vmap(predictor.body.features)(jnp.asarray(table))
-    following = jnp.asarray(exact.transition("FourRoom") @ table, jnp.float32)
-    trained, losses = baselines.train_predictor(predictor, inputs, following, jnp.full(152, 1 / 152), 1_000)
-    error = np.abs(np.asarray(jax.vmap(trained)(inputs)) - following)
-    assert losses[-1] < 1e-2 * losses[0]
-    assert error.mean() < 0.05
-
-
-def test_learned_features_go_beyond_the_raw_ones():
-    target = walked("position", 10_000)
-    learned = measure(successor_features(target, 20, width=128, steps=500), target, 20)
-    assert learned["rank"] == 20
-    assert learned["gap"] < 2
-    assert measure(stacked_transitions(target, 20), target, 20)["gap"] > 10
 
 
 def test_the_constant_is_among_the_features():

@@ -416,12 +416,6 @@ class TestEmpirical:
         assert errors[2] < 0.01
         np.testing.assert_allclose(chain.eigenpairs(20)[0], exact, atol=0.005)
 
-    def test_states_never_visited_take_the_mean(self):
-        values, functions = empirical_chain(small_experience()).eigenpairs(3)
-        np.testing.assert_allclose(functions[:, 0], 1)
-        np.testing.assert_allclose(functions[4, 1:], 0, atol=1e-12)
-        assert values[0] == pytest.approx(0, abs=1e-12)
-
     def test_more_functions_than_visited_states(self):
         with pytest.raises(ConfigError, match=r"dim.* 5.* 6"):
             empirical_chain(small_experience()).eigenpairs(6)
@@ -454,10 +448,6 @@ class TestSteadiedVisits:
         raw = self.raw(experience)
         np.testing.assert_allclose(steadied_visits(experience), raw, atol=0.02 * raw.max())
         assert raw.max() > 5 / 152, "the visits are not far from uniform"
-
-    def test_a_single_episode_is_taken_as_it_is(self):
-        experience = Experience(np.random.default_rng(0).integers(5, size=50), [50])
-        np.testing.assert_allclose(steadied_visits(experience), self.raw(experience))
 
     @settings(max_examples=100)
     @given(st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=6), min_size=1, max_size=6))

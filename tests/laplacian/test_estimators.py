@@ -193,20 +193,6 @@ def test_what_is_read_from_disk_are_pairs_within_episodes_and_any_states(numbere
     assert np.corrcoef(*states)[0, 1] == pytest.approx(0, abs=0.03)
 
 
-def test_lam_is_annealed_from_disk_too(numbered):
-    loss = disk_loss(numbered, lam=0.0, lam_final=0.95, batch=256)
-    for step, longer in ((0, False), (1_999, True)):
-        u, v = np.asarray(loss.at(step, step + 1).batches)[0, ..., 0]
-        assert ((v - u).mean() > 5) if longer else (v - u == 1).all()
-
-
-def test_steps_differ_and_seeds_do(numbered):
-    first, second = np.asarray(disk_loss(numbered).at(0, 2).batches)[:2]
-    other = np.asarray(disk_loss(numbered, seed=1).at(0, 1).batches)[0]
-    assert (first != second).any()
-    assert (first != other).any()
-
-
 def test_images_stay_bytes(tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (6, 20, 8, 8, 3), dtype=np.uint8)
     chunk = disk_loss(save_episodes(tmp_path, images), steps=200, batch=8).at(0, 2)

@@ -137,13 +137,6 @@ def test_the_spectrum_goes_on_to_the_end_of_its_last_eigenspace(chain):
     assert len(exact_spectrum(chain, 152).eigenvalues) == 152
 
 
-def test_an_eigenspace_of_any_size_is_taken_whole():
-    """Where every state leads to every other, all eigenvalues but the constant's are one."""
-    for dim in (2, 5, 30):
-        spectrum = exact_spectrum(true_chain(np.full((30, 30), 1 / 30)), dim)
-        np.testing.assert_allclose(spectrum.eigenvalues, [0] + [1] * 29, atol=1e-9)
-
-
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_cosines_do_not_depend_on_the_basis_of_an_eigenspace(chain, seed):

@@ -244,9 +244,6 @@ def test_it_says_whether_coefficients_were_fitted_on_held_out_episodes(config, s
     assert held_out_measures(rep, episodes, episodes)["fitted_on_held_out"] is said
 
 
-# Measures of a walk in the plane
-
-
 def plane(transitions: int, seed: int, length: int = 10) -> Experience:
     """A walk in a rectangle, whose sides keep eigenvalues apart."""
     rng = np.random.default_rng(seed)

@@ -53,9 +53,6 @@ def test_neither_programs_nor_arrays_stay_behind(source):
     assert living(seed=1) == living(seed=2) == living(seed=2)
 
 
-# The size of a step
-
-
 class Corridor(gymnasium.Env):
     """A point that goes a fixed way to the left or to the right."""
 

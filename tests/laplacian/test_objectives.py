@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
-from lapwing.laplacian.chain import sampled_chain, true_chain
+from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.objectives import (
     exact_loss,
     exact_penalty,
@@ -23,7 +22,6 @@ from lapwing.laplacian.objectives import (
     sampled_penalty,
     surviving_scale,
 )
-from lapwing.laplacian.sampling import pair_sampler, sample_pairs, sample_states
 from lapwing.mazes import parse_maze
 
 pytestmark = pytest.mark.numeric
@@ -166,41 +164,6 @@ class TestUnbiased:
         partners = np.sum(J * (PHI @ PHI.T) ** 2)
         rho = W.sum(axis=1)
         assert abs(partners - rho @ (PHI @ PHI.T) ** 2 @ rho) > 0.1
-
-
-def test_unbiased_with_the_sampler():
-    """The same as learning uses it, through `sample_pairs`: means of many batches, by their own noise."""
-    rng, lam, batch = np.random.default_rng(3), 0.6, 16
-    lengths = [2, 9, 4, 6, 3, 12]
-    # States drift upwards, so ρ, the survivors' marginals and P are all uneven.
-    drifting = [np.minimum(np.cumsum(rng.integers(0, 2, size)), 3) for size in lengths]
-    experience = Experience(np.concatenate(drifting), lengths, np.arange(4)[:, None])
-    sampler, ids, phi = pair_sampler(experience), jnp.asarray(experience.observations), jnp.asarray(PHI)
-
-    def pairwise(key):
-        u, v = sample_pairs(sampler, lam, batch, key=key)
-        return pairwise_loss(phi[ids[u]], phi[ids[v]], beta=BETA, delta=DELTA)[0]
-
-    def sampled(key):
-        pair_key, *state_keys = jax.random.split(key, 3)
-        u, v = sample_pairs(sampler, lam, batch, key=pair_key)
-        states = [sample_states(len(ids), batch, key=key) for key in state_keys]
-        return sampled_loss(*(phi[ids[at]] for at in (u, v, *states)), beta=BETA, delta=DELTA)[0]
-
-    chain = sampled_chain(experience, lam)
-    laplacian = jnp.asarray(np.diag(chain.rho) - chain.weights.toarray())
-    buffer = np.bincount(experience.observations, minlength=4) / len(experience.observations)
-    assert np.abs(buffer - chain.rho).max() > 0.02, "the two distributions should differ here"
-    keys = jax.random.split(jax.random.key(0), 4_000)
-    spread = []
-    for loss, rho in ((pairwise, chain.rho), (sampled, buffer)):
-        losses = np.asarray(jax.jit(jax.vmap(loss))(keys))
-        exact, _ = exact_loss(phi, laplacian, jnp.asarray(rho), beta=BETA, delta=DELTA)
-        error = losses.std() / np.sqrt(len(losses))
-        assert abs(losses.mean() - float(exact)) < 4 * error
-        assert error < 0.02 * float(exact), "too noisy to say anything"
-        spread.append(losses.var())
-    assert spread[0] < spread[1], "half the embedded states should still give less variance"
 
 
 class TestOptimum:

@@ -75,11 +75,6 @@ def test_a_data_file_whose_states_come_back_is_enumerated(data_file):
     np.testing.assert_array_equal(target.experience.observe(np.arange(200)), walk())
 
 
-def test_arrays_at_hand(data_file):
-    target = open_target(Experience(walk(), [100, 100]), LearnSettings())
-    assert (target.name, target.file, target.n_states) == ("experience", None, 4)
-
-
 @pytest.mark.parametrize("count", [10, 6_000])
 def test_vectors_that_never_come_back_are_continuous_however_few(count):
     points = np.random.default_rng(0).standard_normal((count, 3))
@@ -130,12 +125,6 @@ def test_what_was_collected_before_is_not_collected_again(tmp_path):
     fresh = open_target("FourRoom", FEW, collected=tmp_path / "gone.npz")
     assert fresh.experience is not None
     assert fresh.experience.n_transitions == 300
-
-
-@pytest.mark.parametrize(("env_id", "hint"), [("CartPol-v1", "CartPole-v1"), ("qqqqqqqq", "pprint_registry")])
-def test_an_environment_that_cannot_be_made_is_refused(env_id, hint):
-    with pytest.raises(ConfigError, match=f"'{env_id}'.*{hint}"):
-        open_target(f"gym:{env_id}", LearnSettings(transitions=300))
 
 
 def test_an_environment_that_fails_when_made_is_named(monkeypatch):

@@ -45,12 +45,6 @@ def test_an_arena_is_read_from_a_file_of_ones_own(tmp_path, monkeypatch):
     assert recall(describe(source), tmp_path) == source, "the file is not needed"
 
 
-def test_an_arena_comes_before_a_file_of_its_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "PointUMaze").write_text(ROOM)
-    assert read_source("PointUMaze") == open_arena("PointUMaze")
-
-
 @pytest.mark.parametrize(
     ("typo", "hint"), [("antumaze", r"AntUMaze\?"), ("xyz", "PointHookMaze.* AntHookMaze")]
 )
@@ -143,15 +137,6 @@ def test_progress_is_told_while_the_body_moves():
     done = []
     open_target("PointUMaze", LearnSettings(transitions=600), on_progress=lambda *call: done.append(call))
     assert done == [(600, 600)]
-
-
-def test_what_was_collected_before_is_not_collected_again(tmp_path):
-    kept = Experience(np.random.default_rng(0).standard_normal((40, 2)), [20, 20])
-    kept.save(tmp_path / "experience.npz")
-    target = open_target("PointUMaze", FEW, collected=tmp_path / "experience.npz")
-    assert target.experience is not None
-    assert target.experience.sha256() == kept.sha256()
-    assert target.arena == open_arena("PointUMaze")
 
 
 @pytest.mark.parametrize("seen", ["index", "image"])

@@ -234,16 +234,6 @@ def test_the_metrics_of_a_run(estimator, monkeypatch):
     assert trained.compile_seconds > 0
 
 
-def test_the_measured_orthonormality_is_that_of_phi_over_the_states():
-    target, settings = small("exact", true_chain=True, observation="index", delta=0.5)
-    kept = Kept()
-    encoder = train(target, settings, checkpoints=kept).encoder
-    weight = np.asarray(encoder.weight, np.float64)
-    moment = weight.T @ weight / len(weight) / settings.delta
-    error = np.sqrt(np.mean(np.sum((moment - np.eye(len(moment))) ** 2, axis=1)))
-    assert kept.rows[-1]["orthonormality_error"] == pytest.approx(error, rel=1e-4)
-
-
 @pytest.mark.parametrize(("steps", "chunks"), [(1, 100), (50, 1)])
 def test_a_loss_that_blows_up_names_the_step(steps, chunks, monkeypatch):
     """At step 0 the loss is finite and the update huge; whether a chunk ends there or not, step 1 is bad."""

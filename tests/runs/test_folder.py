@@ -237,11 +237,6 @@ def test_resuming_with_other_settings_names_the_field(interrupted, changed, mess
     assert content(interrupted) == before
 
 
-def test_resuming_with_another_target_names_it(interrupted):
-    with pytest.raises(ConfigError, match="name = 'FourRoom', not 'OneRoom'"):
-        lapwing.learn("OneRoom", out=interrupted, resume=True, **SMALL)
-
-
 def test_resuming_a_run_of_another_version_is_refused(interrupted):
     rewrite(interrupted / "config.json", version="0.0.1")
     with pytest.raises(CheckpointError, match=r"lapwing 0\.0\.1; .*--overwrite"):

@@ -142,10 +142,6 @@ class TestFile:
         again.save(tmp_path / "again.safetensors")
         assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "mine.safetensors").read_bytes()
 
-    def test_a_run_folder_or_the_file_in_it(self, plain_run):
-        folder, file = (lapwing.load_agent(path) for path in (plain_run, plain_run / "agent.safetensors"))
-        np.testing.assert_array_equal(folder.values(positions()), file.values(positions()))
-
     @pytest.mark.parametrize("place", [0, 0.5, -1])
     def test_one_flipped_bit_is_noticed(self, finished, place):
         path = finished / "agent.safetensors"
@@ -468,15 +464,6 @@ class TestRefused:
                 lapwing.train("FourRoom", representation=path, out=tmp_path / "run", **SHAPED)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_filter_that_a_representation_does_not_have(self, tmp_path, four_room):
-        settings = four_room.config["settings"] | {"rotate": False}
-        phi = dataclasses.replace(four_room, config=four_room.config | {"settings": settings})
-        with pytest.raises(ConfigError, match="'commute'"):
-            lapwing.train(
-                "FourRoom", representation=phi, out=tmp_path / "run", **(SHAPED | {"filter": "commute"})
-            )
-        assert list(tmp_path.iterdir()) == []
-
     def test_a_filter_that_the_papers_recipe_does_not_have(self, tmp_path):
         with pytest.raises(ConfigError, match="'heat'"):
             lapwing.train("TwoRoom", preset="paper", out=tmp_path / "run", **(QUICK | {"filter": "heat"}))
@@ -490,17 +477,6 @@ class TestRefused:
         with pytest.raises(ConfigError, match=r"'TwoRom'.* TwoRoom"):
             lapwing.train("TwoRom", out=tmp_path / "run", **L2)
         assert content(tmp_path) == before
-
-    @pytest.mark.parametrize("flag", ["overwrite", "resume"])
-    def test_overwrite_and_resume_need_a_folder(self, flag):
-        with pytest.raises(ConfigError, match="out"):
-            lapwing.train("TwoRoom", **{flag: True}, **L2)
-
-    def test_a_finished_run(self, finished):
-        before = content(finished)
-        with pytest.raises(ConfigError, match=r"finished run.* --out"):
-            lapwing.train("TwoRoom", out=finished, **L2)
-        assert content(finished) == before
 
     @pytest.mark.parametrize(
         ("target", "changed", "message"),
@@ -516,12 +492,6 @@ class TestRefused:
         with pytest.raises(ConfigError, match=message):
             lapwing.train(target, out=finished, resume=True, **(L2 | changed))
         assert content(finished) == before
-
-    def test_another_representation_for_a_run_that_goes_on(self, shaped_run, four_room, tmp_path):
-        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
-        (out / "result.json").unlink()
-        with pytest.raises(ConfigError, match="was begun with"):
-            lapwing.train("FourRoom", representation=four_room, out=out, resume=True, **SHAPED)
 
     def test_a_run_of_another_kind(self, finished, four_room_run, tmp_path):
         learned = Path(shutil.copytree(four_room_run, tmp_path / "learned"))
@@ -576,12 +546,6 @@ class TestOverwriting:
         assert RunFolder(out / "representation").config()["settings"]["seed"] == 1
         assert lapwing.load(out).sha256() != lapwing.load(shaped_run).sha256()
 
-    def test_a_run_of_learn_can_be_replaced_by_an_agent(self, four_room_run, plain_run, tmp_path):
-        out = Path(shutil.copytree(four_room_run, tmp_path / "run"))
-        lapwing.train("TwoRoom", out=out, overwrite=True, **L2)
-        assert_same_run(out, plain_run)
-        assert set(content(out)) == set(content(plain_run))
-
 
 class TestGoingOn:
     def test_in_training(self, often, plain_run, tmp_path):
@@ -612,14 +576,6 @@ class TestGoingOn:
         assert_same_run(out, shaped_run)
         assert set(content(out)) == set(content(shaped_run))
 
-    def test_between_the_two(self, often, shaped_run, tmp_path):
-        out, phases = tmp_path / "run", set()
-        with pytest.raises(Interrupted):
-            train_shaped(out, on_progress=stop_at("training", 10))
-        train_shaped(out, resume=True, on_progress=lambda phase, *rest: phases.add(phase))
-        assert "learning" not in phases
-        assert_same_run(out, shaped_run)
-
     def test_in_an_environment(self, often, tmp_path):
         lapwing.train(CARTPOLE, out=tmp_path / "whole", **QUICK)
         out = tmp_path / "run"
@@ -628,11 +584,6 @@ class TestGoingOn:
         assert any(out.glob("checkpoint*"))
         lapwing.train(CARTPOLE, out=out, resume=True, **QUICK)
         assert_same_run(out, tmp_path / "whole")
-
-    def test_where_nothing_was_begun(self, plain_run, tmp_path):
-        with pytest.warns(LapwingWarning, match="no run"):
-            lapwing.train("TwoRoom", out=tmp_path / "run", resume=True, **L2)
-        assert_same_run(tmp_path / "run", plain_run)
 
     def test_a_finished_run_is_only_read(self, finished):
         before, phases = content(finished), []

@@ -278,18 +278,6 @@ def test_no_potential_changes_the_best_policy(case, gamma):
         assert found.best_return == pytest.approx(task.optimal_return)
 
 
-@settings(max_examples=60)
-@given(rewarded_mazes(), st.sampled_from([2**-20, 2.0**20]))
-def test_units_of_a_distance_do_not_matter(case, unit):
-    text, distance, length = case
-    task = task_of(text, length)
-    plain, scaled = (
-        audit(task, "laplacian", far(np.array(distance) * factor), gamma=0.5) for factor in (1, unit)
-    )
-    assert plain.as_json() == pytest.approx(scaled.as_json())
-    np.testing.assert_array_equal(plain.optima, scaled.optima)
-
-
 class TestGreedyPolicy:
     def test_ties_share(self):
         policy = greedy_policy(np.array([[1.0, 2.0, 2.0, 0.0], [3.0, 3.0, 3.0, 3.0], [5.0, 1.0, 1.0, 1.0]]))

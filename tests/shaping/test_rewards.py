@@ -224,14 +224,6 @@ class TestGoalReward:
         assert reward(exactly, exactly.astype(np.float32)) == 0
         assert reward(exactly, exactly + np.array([1e-5, 0])) == -1
 
-    def test_forms_without_phi_never_ask_it(self, four_room):
-        """Goals of three numbers, which this φ of two would refuse."""
-        state, goal = np.ones(3), Goal(np.zeros(3))
-        for form in ("sparse", "l2", "rawmix"):
-            expected = GoalReward(form, goal)(state, 2 * state)
-            assert GoalReward(form, goal, four_room)(state, 2 * state) == expected
-        assert GoalReward("l2", goal)(state, 2 * state) == pytest.approx(-np.sqrt(12))
-
     def test_scale_is_that_of_the_embedding_alone(self, four_room, walk, positions):
         goal = Goal(positions[0])
         for form in ("sparse", "l2", "rawmix"):
@@ -281,10 +273,6 @@ class TestGoalSpaces:
 
 class TestSteps:
     """Distances in the embedding counted in steps."""
-
-    def test_one_step_by_hand(self):
-        """Changes of 2, none and 1: the one that changes nothing does not count."""
-        assert one_step_scale(np.array([3.0, 3.0, 5.0]), np.array([1.0, 3.0, 6.0])) == pytest.approx(2 / 3)
 
     @given(st.lists(st.integers(0, 30), min_size=2, max_size=20), st.floats(1e-3, 1e3))
     def test_true_steps_in_other_units(self, starts, unit):
@@ -345,12 +333,6 @@ class TestRefused:
     def test_a_scale_that_is_none(self, scale):
         with pytest.raises(ConfigError, match=f"scale.* {scale!r}"):
             GoalReward("l2", Goal(np.zeros(2)), scale=scale)
-
-    @pytest.mark.parametrize("form", BY_HAND)
-    def test_what_is_complete_is_not(self, form):
-        check_form(form, has_representation=form in SHAPED_BY_PHI, gamma=1.0)
-        if form != "potential":
-            check_form(form, has_representation=True, gamma=None)
 
     @pytest.mark.parametrize("z", [3, np.zeros((2, 2))])
     def test_a_goal_that_is_no_vector(self, z):

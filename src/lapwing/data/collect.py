@@ -299,10 +299,8 @@ def _may_be_of(action: Any, space: gymnasium.Space) -> bool:
     if array.dtype.kind not in "biuf" or array.size != np.prod(space.shape or (), dtype=int):
         return False
     array = array.reshape(space.shape or ())
-    whole = array.astype(np.int64)
-    first = 0 if isinstance(space, spaces.MultiBinary) else space.start
-    count = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
-    return bool(np.all((whole == array) & (first <= whole) & (whole < first + count)))
+    whole = array.astype(space.dtype)
+    return bool(np.all(whole == array)) and space.contains(whole)
 
 
 def _raised(error: Exception) -> LapwingError:

@@ -171,15 +171,24 @@ def _check_free(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a call of `save_episodes` has written the folder, or was stopped at it."""
-    if (folder / UNFINISHED).is_file():
-        return True
-    if not is_data_folder(folder):
+    try:
+        return (folder / UNFINISHED).is_file() or bool(_read_manifest(folder))
+    except (DatasetError, StorageError):
         return False
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = read_json(folder / MANIFEST)
-    except CheckpointError:
-        return False
-    return isinstance(manifest, dict) and manifest.get("kind") == _KIND
+    except CheckpointError as error:
+        raise DatasetError(
+            f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
+        ) from error
+    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
+        raise DatasetError(
+            f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"
+        )
+    return manifest
 
 
 class _EpisodeWriter:
@@ -225,22 +234,16 @@ class _EpisodeWriter:
 
 
 def _load_folder(folder: Path) -> Experience:
-    try:
-        manifest = read_json(folder / MANIFEST)
-    except CheckpointError as error:
-        raise DatasetError(
-            f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
-        ) from error
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise DatasetError(
-            f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"
-        )
+    manifest = _read_manifest(folder)
     if manifest.get("format") != FORMAT:
         raise DatasetError(
             f"{folder} has format {manifest.get('format')!r}; lapwing {__version__} reads format {FORMAT}"
         )
-    observations, lengths = _mapped(folder / "observations.npy"), np.array(_mapped(folder / "lengths.npy"))
-    table = np.array(_mapped(folder / "table.npy")) if (folder / "table.npy").is_file() else None
+    observations, lengths = (
+        _memory_mapped(folder / "observations.npy"),
+        np.array(_memory_mapped(folder / "lengths.npy")),
+    )
+    table = np.array(_memory_mapped(folder / "table.npy")) if (folder / "table.npy").is_file() else None
     kinds = (np.float32, np.uint8) if observations.ndim == 4 else (np.float32,)
     if observations.ndim > 1 and observations.dtype not in kinds:
         raise DatasetError(
@@ -267,7 +270,7 @@ def _load_folder(folder: Path) -> Experience:
     return experience
 
 
-def _mapped(path: Path) -> np.ndarray:
+def _memory_mapped(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DatasetError(f"no data file {path}; the folder is incomplete")
     try:

@@ -13,6 +13,7 @@ import gymnasium
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from lapwing.errors import ConfigError, nearest
+from lapwing.settings.checks import check_size
 
 Env = gymnasium.Env | VectorEnv
 _PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE/": "ale_py"}
@@ -42,6 +43,7 @@ def make_envs(env_id: str, num_envs: int | None) -> Env:
         num_envs = 16 if own else 1
     if num_envs == 1:
         return make()
+    check_size("num_envs", 1024 * num_envs)
     if spec is not None and own:
         with _made(env_id):
             return gymnasium.make_vec(spec, num_envs, gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
