@@ -148,13 +148,6 @@ def test_exact_recovers_the_eigenfunctions_from_images():
         assert abs(cosine) > 0.999
 
 
-@pytest.mark.slow
-def test_exact_tells_nearly_equal_eigenvalues_apart():
-    """Of FourRoom's first eleven, the fifth to eighth differ by less than .001."""
-    functions, _ = learned_functions("FourRoom", true_chain=True, dim=11, steps=800)
-    assert exact.projection_lengths(functions, "FourRoom", 11).min() > 0.999
-
-
 @pytest.mark.parametrize(
     ("settings", "share"),
     [
