@@ -342,7 +342,7 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
         return np.mean((values - rewards - 0.9 * following) ** 2)
 
     assert float(metrics["critic/loss"]) == pytest.approx(loss(phi.encoder), rel=1e-4)
-    assert loss(online.encoder) != pytest.approx(loss(phi.encoder), rel=1e-3), "it had taken a step"
+    assert loss(online.encoder) != pytest.approx(loss(phi.encoder), rel=5e-4), "it had taken a step"
     assert set(metrics) >= {"phi/loss", "critic/loss", "actor/loss"}
 
 

@@ -54,9 +54,15 @@ def test_what_fits_depends_on_the_machine(monkeypatch):
 
 def test_where_the_system_does_not_say_how_much_memory_it_has(monkeypatch):
     monkeypatch.delattr("os.sysconf")
-    checks.memory_bytes.cache_clear()
-    try:
-        with pytest.raises(ConfigError, match="batch"):
-            LearnSettings(batch=HUGE, hidden=(256,))
-    finally:
-        checks.memory_bytes.cache_clear()
+    with pytest.raises(ConfigError, match="batch"):
+        LearnSettings(batch=HUGE, hidden=(256,))
+
+
+def test_settings_are_checked_again_although_they_equal_others_that_were():
+    """1 == True, and what a JSON file holds has no hash."""
+    settings = AgentSettings(online=True)
+    object.__setattr__(settings, "hidden", [8, 8])
+    checks.check_kinds(settings)
+    object.__setattr__(settings, "online", 1)
+    with pytest.raises(ConfigError, match="online"):
+        checks.check_kinds(settings)

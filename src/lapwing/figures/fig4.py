@@ -142,7 +142,7 @@ def audited_rewards(rows: list[Row], maze: str) -> list[AuditedReward]:
                 # A reward that never leads there has no lookahead in the table.
                 _mean(cell, "lookahead", float(LONGEST_LOOKAHEAD), of=len(speed.steps)),
                 _mean(cell, "contrast"),
-                speed.mean,
+                speed.interval.mean,
             )
         )
     return sorted(audited, key=lambda one: (one.lookahead, -one.contrast))

@@ -36,11 +36,6 @@ class Speed:
     """How many steps the longest run has."""
 
     @property
-    def mean(self) -> float:
-        """Over the seeds."""
-        return float(np.mean(list(self.steps.values())))
-
-    @property
     def interval(self) -> Interval:
         """Of the mean; it lies within the steps of a run."""
         return mean_interval(list(self.steps.values()), within=(0.0, self.trained))
@@ -90,7 +85,8 @@ def _times_fewer(speeds: Mapping[str, Speed], reward: str) -> str | None:
     if ours is None or not others:
         return None
     verdict = below_each(ours.steps, [other.steps for other in others]) or "no seed in common"
-    return f"{min(other.mean for other in others) / ours.mean:.2f} ({verdict})"
+    best = min(other.interval.mean for other in others)
+    return f"{best / ours.interval.mean:.2f} ({verdict})"
 
 
 def curve_of(rows: list[Row], within: Range | None = None) -> Curve | None:

@@ -30,13 +30,3 @@ class Study:
     """How to read the numbers, for a figure that has runs."""
     borrows: tuple[str, ...] = ()
     """Figures whose tables may hold runs of this one."""
-
-
-def nothing_to_run(preset: Preset, seeds: int) -> list[Run]:
-    """The grid of a figure that is only drawn."""
-    return []
-
-
-def cannot_execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
-    """What a figure that is only drawn does with a run."""
-    raise AssertionError(f"{run.figure} has no runs")

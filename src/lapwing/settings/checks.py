@@ -7,7 +7,6 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
 
@@ -119,7 +118,6 @@ def check_size(name: str, least: int) -> None:
         )
 
 
-@cache
 def check_kinds(settings: Any) -> None:
     """Refuse None, words and truth values that the annotations of a dataclass do not allow."""
     for name, annotation in get_type_hints(type(settings)).items():
