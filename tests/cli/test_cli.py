@@ -259,6 +259,15 @@ def test_a_file_that_the_user_names_is_run(from_someone):
     assert Path("run/experience.npz").exists()
 
 
+def test_an_agent_of_a_file_is_evaluated_without_running_it(from_someone):
+    code, _, err = called("train", "gym:walk.py:Walk", *TINY, "--out", "agent")
+    assert code == 0, err
+    Path("ran").unlink()
+    assert called("evaluate", "agent")[0] == 0
+    assert "--env" in refused("evaluate", "agent", "--env", "gym:walk.py:Walk")
+    assert not Path("ran").exists()
+
+
 def test_an_environment_is_named_only_for_a_run_that_has_one(learned, elsewhere):
     assert "--env" in refused("evaluate", learned[0], "--env", "gym:CartPole-v1")
 

@@ -137,7 +137,7 @@ def test_no_pair_crosses_the_end_of_an_episode(lengths, lam, past_end, seed):
 def test_every_place_with_a_successor_is_in_the_group_of_its_horizon(lengths):
     experience = distinct_states(lengths)
     sampler = pair_sampler(experience)
-    places = np.asarray(sampler.places)
+    places = np.asarray(sampler.indices)
     np.testing.assert_array_equal(np.sort(places), np.flatnonzero(experience.horizons > 0))
     groups = np.stack([sampler.horizons, sampler.first, sampler.counts], axis=1)
     for horizon, first, count in groups.tolist():

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import lapwing
+from lapwing import storage
 from lapwing.data.files import load_experience
-from lapwing.errors import LapwingError
+from lapwing.errors import CheckpointError, LapwingError
 from lapwing.runs.folder import RunFolder
 from tests.support.command_line import called
 
@@ -81,3 +82,22 @@ def test_a_flipped_bit_ends_no_command_in_a_traceback(finished, name):
         assert "Traceback" not in err
         assert code == 2 or name == "experience.npz"
         assert out == ""
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        {"name": "mlp", "shape": [10**12], "dim": 4, "hidden": [8]},
+        {"name": "mlp", "shape": [2], "dim": 10**12, "hidden": [10**12]},
+        {"name": "linear", "shape": [], "dim": 4, "n_states": 10**12, "hidden": []},
+        {"name": "conv", "shape": [10**12, 10**12, 3], "dim": 4, "hidden": []},
+    ],
+    ids=str,
+)
+def test_a_representation_that_claims_what_no_machine_has_is_refused(tmp_path, encoder):
+    """A file from someone else, with a digest that fits."""
+    path = tmp_path / "forged.safetensors"
+    manifest = {"format": 1, "version": "0.1.0", "kind": "representation", "config": {}, "soft_distance": 1.0}
+    storage.write_tensors(path, {}, manifest | {"encoder": encoder})
+    with pytest.raises(CheckpointError, match="forged"):
+        lapwing.load(path)

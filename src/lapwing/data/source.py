@@ -135,23 +135,30 @@ def describe(source: Source) -> dict[str, Any]:
     return {"kind": "experience", "sha256": source.sha256()}
 
 
-def recall(description: dict[str, Any], collected: Path, named: Source | None = None) -> Source:
-    """The source that `describe` described. No code runs that the description alone names.
-
-    Args:
-        description: of a run folder, which may come from anyone.
-        collected: where a run keeps what cannot be had again.
-        named: the environment, if the user has named it.
-    """
+def recall(description: dict[str, Any], collected: Path) -> Source:
+    """The source that `describe` described; `collected` is where a run keeps what cannot be had again."""
     try:
-        source = _recalled(description, collected)
+        return _recalled(description, collected)
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{collected.parent} does not say in full what it was learned from ({error})"
         ) from error
+
+
+def recall_to_collect(description: dict[str, Any], collected: Path, named: Source | None) -> Source:
+    """The source as `recall` gives it, to be collected from again if `collected` is gone.
+
+    A run folder may come from anyone: code that it alone names, a file or a module, is never run.
+
+    Args:
+        description: what the run folder says.
+        collected: where the run keeps what it collected.
+        named: the environment, if the user has named it.
+    """
+    source = recall(description, collected)
+    if named is not None and not isinstance(source, GymEnv):
+        raise ConfigError(f"{collected.parent} was not learned from gym:ENV_ID; leave --env out")
     if not isinstance(source, GymEnv):
-        if named is not None:
-            raise ConfigError(f"{collected.parent} was not learned from an environment; leave --env out")
         return source
     if named is not None:
         _check_same_env(source, named)

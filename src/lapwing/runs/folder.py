@@ -146,11 +146,11 @@ class RunFolder:
         if not self.begun:
             raise ConfigError(f"{self.path} is not a run folder: it has no config.json")
         config = storage.read_json(self._config)
-        if isinstance(config, dict) and config.get("format") == WITHOUT_DIGESTS:
-            _check_without_digest(self._config, config)
-            return config
-        check_format(self._config, config, FOLDER_FORMAT)
-        return storage.read_checked_json(self._config)
+        if not (isinstance(config, dict) and config.get("format") == WITHOUT_DIGESTS):
+            check_format(self._config, config, FOLDER_FORMAT)
+            config = storage.read_checked_json(self._config)
+        _check_described(self._config, config)
+        return config
 
     def settings(self, kind: type[Settings]) -> Settings:
         """The settings that the run was begun with."""
@@ -308,11 +308,12 @@ def _claims_to_be_ours(content: Any) -> bool:
     return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
 
 
-def _check_without_digest(path: Path, config: dict[str, Any]) -> None:
-    """Refuse what lapwing 0.1.0 cannot have written."""
+def _check_described(path: Path, config: dict[str, Any]) -> None:
+    """Refuse what describes no run; where there is no digest to tell, by its keys."""
     target, settings = config.get("target"), config.get("settings")
     described = isinstance(target, dict) and isinstance(target.get("kind"), str)
-    if not described or config.keys() not in _KEYS_OF_FORMAT_1 or not isinstance(settings, dict):
+    ours = config["format"] != WITHOUT_DIGESTS or config.keys() in _KEYS_OF_FORMAT_1
+    if not (described and ours and isinstance(settings, dict)):
         raise CheckpointError(f"{path} is damaged, or not lapwing's: it does not describe a run")
 
 
