@@ -96,3 +96,10 @@ def test_the_union_of_spans_is_what_counting_gives(spans):
     covered = {cell for begin, end in spans for cell in range(begin, end)}
     found = timing._covered([(begin / 100, end / 100) for begin, end in spans])
     assert found == pytest.approx(len(covered) / 100, abs=1e-9)
+
+
+def test_a_stopwatch_that_is_done_leaves_nothing_behind():
+    with stopwatch():
+        compile_something_new(5.555)
+    compile_something_new(6.666)
+    assert not timing._running()

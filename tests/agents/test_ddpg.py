@@ -46,8 +46,6 @@ def some_batch(seed: int = 1, size: int = 6) -> Transitions:
     return Transitions(here, jnp.asarray(actions), jnp.asarray(numbers(seed + 1, size)), there)
 
 
-# The networks in NumPy, in double precision
-
 Parameters = list[np.ndarray]
 """Weight and bias of each layer in turn."""
 
@@ -99,15 +97,12 @@ def slopes(function, values: Parameters, by: float = 1e-6) -> Parameters:
 class TestNetworks:
     def test_their_shapes(self):
         (actor, critic), target, _ = learner()
+        for one, other in zip(jax.tree.leaves((actor, critic)), jax.tree.leaves(target), strict=True):
+            np.testing.assert_array_equal(one, other)
         assert [layer.weight.shape for layer in actor.layers] == [(5, 3), (2, 5)]
         assert [layer.weight.shape for layer in critic.layers] == [(5, 5), (1, 5)]
         assert SPECS[0].hidden == SPECS[1].hidden == HIDDEN
         assert [len(network.layers) for network in target] == [2, 2]
-
-    def test_at_first_each_is_its_own_target(self):
-        online, target, _ = learner()
-        for one, other in zip(jax.tree.leaves(online), jax.tree.leaves(target), strict=True):
-            np.testing.assert_array_equal(one, other)
 
     def test_the_key_decides_and_the_two_do_not_share_it(self):
         online, other = learner(0).online, learner(1).online
@@ -117,7 +112,8 @@ class TestNetworks:
     def test_they_standardise_what_they_see_and_leave_actions_as_they_are(self):
         actor, critic = learner().online
         seen = np.asarray(jax.jit(jax.vmap(actor.features))(jnp.asarray(OBSERVATIONS)))
-        np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
+        offset = np.abs(OBSERVATIONS.mean(axis=0) / OBSERVATIONS.std(axis=0)).max()  # subtracted in float32
+        np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-6 * offset)
         np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
         actions = numbers(3, 40, PUSHED)
         pairs = np.asarray(
@@ -180,9 +176,6 @@ class TestActorLoss:
         assert float(metrics["actor/loss"]) == float(loss)
 
 
-# One update
-
-
 def adam(value, gradient, first, second, count: int, rate: float):
     """Kingma and Ba, 2015, algorithm 1."""
     first = 0.9 * first + 0.1 * gradient
@@ -242,26 +235,6 @@ class TestUpdate:
             np.testing.assert_array_equal(network.scale, before.scale)
 
 
-class TestMovedTarget:
-    @pytest.mark.parametrize("rate", [0.001, 0.3])
-    def test_moves_by_exactly_the_rate(self, rate):
-        online, target = learner(0).online, learner(1).online
-        moved = eqx.filter_jit(ddpg.moved_target)(online, target, rate)
-        for new, one, other in zip(*map(jax.tree.leaves, (moved, online, target)), strict=True):
-            one, other = np.asarray(one, float), np.asarray(other, float)
-            np.testing.assert_allclose(new, rate * one + (1 - rate) * other, rtol=1e-5, atol=1e-6)
-
-    def test_at_the_ends_it_is_one_or_the_other(self):
-        online, target = learner(0).online, learner(1).online
-        for rate, expected in ((0.0, target), (1.0, online)):
-            moved = eqx.filter_jit(ddpg.moved_target)(online, target, rate)
-            for new, old in zip(jax.tree.leaves(moved), jax.tree.leaves(expected), strict=True):
-                np.testing.assert_array_equal(new, old)
-
-
-# Learning
-
-
 def test_a_problem_of_one_step_is_soon_solved():
     """The reward is -(a - ½)², whatever the state, and little is left of what follows."""
     optimisers = Optimisers(optax.adam(0.001), optax.adam(0.02))
@@ -286,9 +259,6 @@ def test_a_problem_of_one_step_is_soon_solved():
     assert np.abs(after - 0.5).mean() < 0.1
     assert np.abs(after - 0.5).max() < 0.2
     assert float(losses[-1]) < 0.01 * float(losses[0])
-
-
-# Noise
 
 
 def walk(settle: float, spread: float, steps: int, size: int = 1_000) -> np.ndarray:

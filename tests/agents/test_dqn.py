@@ -90,9 +90,6 @@ def test_values_of_a_batch_are_those_of_each():
         np.testing.assert_allclose(row, second[0] @ hidden + second[1], rtol=1e-4, atol=1e-6)
 
 
-# One update
-
-
 def make_step(optimiser, seen, actions, targets):
     """`update` on a fixed batch, which hands the values of its first state on."""
 
@@ -124,21 +121,6 @@ class TestUpdate:
         assert float(loss) == pytest.approx((1 + 1 + 9) / 3, rel=1e-5)
         np.testing.assert_array_equal(more, before[1])
         np.testing.assert_array_equal(learner.target.weight, before)
-
-    @pytest.mark.parametrize("make", [table, network])
-    def test_the_loss_on_a_fixed_batch_goes_down(self, make):
-        q, optimiser = make(), optax.adam(0.02)
-        seen = np.arange(5) if isinstance(q, Linear) else numbers(5, 5, 2)
-        step = make_step(optimiser, seen, [0, 1, 2, 0, 1], numbers(6, 5))
-        learner, losses = init_learner(q, optimiser), []
-        for _ in range(200):
-            learner, loss, _ = step(learner)
-            losses.append(float(loss))
-        assert losses[20] < losses[0]
-        assert losses[-1] < 0.02 * losses[0]
-        if isinstance(q, MLP):  # how inputs are scaled is not learned
-            np.testing.assert_array_equal(learner.q.shift, q.shift)
-            np.testing.assert_array_equal(learner.q.scale, q.scale)
 
 
 class TestMovedTarget:

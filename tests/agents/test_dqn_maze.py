@@ -12,7 +12,6 @@ import pytest
 from lapwing.agents.dqn import Training
 from lapwing.agents.dqn_maze import AgentState, train_on_maze
 from lapwing.errors import NonFiniteError
-from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import AgentSettings
 from tests.support import exact
 from tests.support.training import MAZE, TINY, Interrupted, Kept, task_of
@@ -38,9 +37,6 @@ def whole() -> tuple[Training, Kept]:
 def bits(training: Training) -> list[bytes]:
     weights = jax.tree.leaves(eqx.filter(training.q, eqx.is_array))
     return [np.asarray(leaf).tobytes() for leaf in weights]
-
-
-# The values
 
 
 def optimal_values(table: np.ndarray, rewards: np.ndarray, gamma: float) -> np.ndarray:
@@ -199,9 +195,6 @@ class TestTargetNetwork:
             before = target
 
 
-# The returns
-
-
 def simulated_return(values: np.ndarray, length: int) -> float:
     """The mean over all starts of what the greedy policy gets."""
     table, goal, total = exact.moves(MAZE), exact.goal_of(MAZE), 0
@@ -224,18 +217,6 @@ def test_the_return_is_that_of_the_greedy_policy_at_that_time():
     assert [row["return"] for row in kept.rows] == pytest.approx(expected)
     greedy = np.asarray(training.q.weight).argmax(axis=1)
     assert training.returns[-1] == task_of(TINY).mean_return(greedy)
-
-
-def test_what_is_recorded():
-    training, kept = whole()
-    assert [row["step"] for row in kept.rows] == list(range(5, 121, 5))
-    assert all(row["loss"] > 0 and row["steps_per_second"] > 0 for row in kept.rows)
-    assert np.all(np.diff([row["seconds"] for row in kept.rows]) > 0)
-    assert training.seconds == kept.rows[-1]["seconds"]
-    assert training.compile_seconds > 0
-    assert kept.last
-    assert [(step, steps) for step, steps, _ in kept.calls] == [(row["step"], 120) for row in kept.rows]
-    assert [row for *_, row in kept.calls] == kept.rows
 
 
 def test_the_return_counts_the_sparse_reward_whatever_is_learned_from():
@@ -283,25 +264,6 @@ class TestBits:
         np.testing.assert_array_equal(second.returns, training.returns)
         assert again.rows == []
         assert second.seconds == training.seconds
-
-    def test_a_run_folder_goes_on_to_the_same(self, tmp_path, often):
-
-        def stop(step, steps, row):
-            if step == 80:
-                raise Interrupted
-
-        with pytest.raises(Interrupted):
-            trained(checkpoints=RunFolder(tmp_path), on_chunk=stop)
-        assert [path.name for path in sorted(tmp_path.glob("checkpoint*"))] == [
-            "checkpoint-000000075.safetensors",
-            "checkpoint-000000080.safetensors",
-        ]
-        chunks = []
-        again = trained(checkpoints=RunFolder(tmp_path), on_chunk=lambda step, *rest: chunks.append(step))
-        assert chunks == list(range(85, 121, 5))
-        assert bits(again) == bits(whole()[0])
-        np.testing.assert_array_equal(again.returns, whole()[0].returns)
-        assert [row["step"] for row in RunFolder(tmp_path).metrics()] == list(range(5, 121, 5))
 
 
 class TestNotFinite:

@@ -45,9 +45,6 @@ def rewards_online(settings: AgentSettings = POSITIONS, **changed: Any) -> Onlin
     return OnlineRewards(task=task_of(settings), **given)
 
 
-# The reward
-
-
 def positions() -> np.ndarray:
     cells = np.array(exact.free_cells(MAZE), float)
     return (2 * cells / [2, 3] - 1).astype(np.float32)
@@ -82,9 +79,6 @@ class TestTable:
                 "potential": sparse - 0.9 * latent[table] + latent[:, None],
             }
             np.testing.assert_allclose(found, by_hand[form], rtol=1e-4, atol=1e-5)
-
-
-# Which pairs
 
 
 @dataclass(frozen=True)
@@ -189,9 +183,6 @@ class TestPairs:
         assert shares[1] == pytest.approx((1 - lam) / (1 - lam**7), abs=0.06)
 
 
-# Training
-
-
 @cache
 def whole() -> tuple[Training, Kept]:
     """An uninterrupted run."""
@@ -213,28 +204,6 @@ class TestTraining:
             assert moved.max() > 0.005
         assert int(jax.tree.leaves(kept.at(120).phi.optimiser)[0]) == 120, "a step of its own for each"
 
-    def test_the_reward_is_learned_from(self):
-        """Another φ gives other values."""
-        other: Any = eqx.tree_at(
-            lambda e: e.layers[-1].weight, rewards_online().encoder, jnp.ones((3, 8)) * 0.3
-        )
-        again = train_on_maze(task_of(POSITIONS), rewards_online(encoder=other), POSITIONS)[0]
-        assert leaves(again.q) != leaves(whole()[0].q)
-
-    def test_an_interrupted_run_goes_on_to_the_same(self):
-        training, kept = whole()
-        cut = Kept(until=80)
-        with pytest.raises(Interrupted):
-            train_on_maze(task_of(POSITIONS), rewards_online(), POSITIONS, checkpoints=cut)
-        going_on = Kept(states=list(cut.states))
-        again, _ = train_on_maze(task_of(POSITIONS), rewards_online(), POSITIONS, checkpoints=going_on)
-        assert [row["step"] for row in going_on.rows] == [120]
-        assert leaves(going_on.at(120)) == leaves(kept.at(120))
-        assert leaves(again.phi) == leaves(training.phi)
-        np.testing.assert_array_equal(again.returns, training.returns)
-
-
-# From end to end
 
 ONLINE = {
     name: getattr(POSITIONS, name)

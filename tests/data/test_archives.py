@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from lapwing.data.archives import BOMB_BYTES, MOST_BYTES, names_in, read_archive
+from lapwing.data.archives import BOMB_BYTES, names_in, read_archive
 from lapwing.errors import DatasetError
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -254,12 +254,6 @@ def test_what_is_read_is_limited(path):
     total = 2 * (8000 + 128)  # numpy aligns what follows its header to 64 bytes
     assert len(read_archive(path, ["a", "b"], most_bytes=total + 1)) == 2
     assert "of a, b, and at most 0.0 GiB" in refusal(path, wanted=["a", "b"], most_bytes=total)
-
-
-def test_the_limit_leaves_half_of_the_memory():
-    assert 0 < MOST_BYTES <= 8 * 2**30
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert memory >= 2 * MOST_BYTES
 
 
 def test_a_bomb(path):

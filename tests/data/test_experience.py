@@ -180,10 +180,6 @@ class TestTabulated:
         experience = Experience(np.arange(30.0)[:, None], [30])
         assert experience.tabulated() is experience
 
-    def test_a_table_stays(self):
-        experience = Experience(np.array([0, 1]), [2], TABLE)
-        assert experience.tabulated() is experience
-
 
 @settings(max_examples=200)
 @given(st.lists(st.booleans(), min_size=1, max_size=20))
@@ -429,11 +425,6 @@ class TestSplit:
             assert part.n_transitions > 0
         if len(lengths) >= 5:
             assert episodes_in(first) + episodes_in(second) == episodes_in(experience)
-
-    def test_a_table_goes_with_both(self):
-        experience = Experience(np.arange(12) % 3, [2] * 6, TABLE)
-        for part in experience.split(0.5):
-            np.testing.assert_array_equal(part.table, TABLE)
 
     def test_too_little_for_two_parts(self):
         """One of them is empty, for whoever asks to see."""

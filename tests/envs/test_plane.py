@@ -403,12 +403,6 @@ class TestEnv:
         env.reset(options={"position": (0.5, 0.5)})
         assert env.step(np.zeros(2))[1] == -1.0
 
-    def test_a_seed_is_a_start(self):
-        env = make("lapwing/PlaneTwoRoom-v0")
-        starts = [env.reset(seed=seed)[0].tolist() for seed in (1, 1, 2)]
-        assert starts[0] == starts[1] != starts[2]
-        assert env.reset()[0].tolist() != starts[2]
-
     @pytest.mark.parametrize("position", [(0.0, 0.0), (1e300, 0.0), (np.nan, 0.5), 0.5, (0.5, 0.5, 0.5)])
     def test_where_one_cannot_start(self, position):
         with pytest.raises(ConfigError, match=f"{re.escape(str(position))}.* FourRoom"):

@@ -125,11 +125,6 @@ class TestAtRest:
         np.testing.assert_array_equal(rows[:, 1 + simulator.model.nq :], 0)
         np.testing.assert_array_equal(rows[0, 3:], rows[1, 3:])
 
-    def test_a_point_without_pushes_stays(self):
-        simulator = simulator_of("PointUMaze")
-        rows = simulator.at_rest(np.array([[-2.0, 2.0]]))
-        np.testing.assert_array_equal(simulator.step(rows, np.zeros((1, 2)))[:, 1:], rows[:, 1:])
-
     def test_an_ant_without_pushes_stands(self):
         simulator = simulator_of("AntUMaze")
         rows = simulator.at_rest(np.array([[-3.0, 3.0]]))

@@ -179,12 +179,6 @@ def test_curves_show_the_means_of_the_seeds():
         np.testing.assert_allclose(floor.get_ydata(), 0.05)
 
 
-def test_a_method_without_runs_has_no_curve():
-    rows = [one for one in finished("fig3") if one["method"] == "default" and one["input"] == "image"]
-    figure = fig3.draw(rows, "quick")
-    assert [len(axis.get_lines()) for axis in figure.axes] == [0, 0, 2]
-
-
 def test_the_best_beta_has_the_lowest_mean():
     rows = finished("fig7", value=lambda run: abs(math.log((run.beta or 1) / (run.d / 20))) + 0.01 * run.seed)
     for method in fig7.METHODS:

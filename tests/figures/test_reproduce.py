@@ -262,14 +262,6 @@ def test_without_a_terminal_there_is_a_line_now_and_then(status, monkeypatch):
     assert lines == ["2/10 runs done, 1 failed, about 52 s to go"] * 3
 
 
-def test_a_terminal_shows_the_table(status):
-    console = Console(file=io.StringIO(), width=120, force_terminal=True)
-    with dashboard.dashboard(console) as show:
-        show(status)
-    assert "2/10 runs done" in console.file.getvalue()
-    assert "learning 25%" in console.file.getvalue()
-
-
 def test_figures_without_the_chosen_cells_are_passed_over():
     assert figures_with(FIGURES, "quick", 1, ("d=20",)) == (
         *("fig1", "fig2", "fig3", "fig4"),

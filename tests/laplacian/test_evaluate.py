@@ -160,13 +160,8 @@ def test_a_cosine_is_the_angle_to_the_eigenspace_of_the_index(chain):
     np.testing.assert_allclose(cosines, [1, 1, 1, np.cos(0.3), 1], atol=1e-9)
     swapped = evaluation.cosine_similarities(spectrum, functions[:, [0, 1, 2, 4, 3]])
     np.testing.assert_allclose(swapped, [1, 1, 1, 0, 0], atol=1e-7)
-
-
-def test_a_vanished_function_is_similar_to_none(chain):
-    functions = exact.spectrum("FourRoom")[1][:, :3].copy()
-    functions[:, 2] = 0
-    cosines = evaluation.cosine_similarities(exact_spectrum(chain, 3), functions)
-    np.testing.assert_allclose(cosines, [1, 1, 0], atol=1e-9)
+    vanished = evaluation.cosine_similarities(spectrum, functions[:, :5] * [1, 1, 1, 1, 0])
+    np.testing.assert_allclose(vanished, [1, 1, 1, 1, 0], atol=1e-9)
 
 
 def test_cosines_weigh_states_by_rho(uneven):
@@ -187,13 +182,6 @@ def test_principal_angles_are_those_of_scipy(uneven, seed, dim):
     expected = subspace_angles(vectors[:, :dim], np.sqrt(rho)[:, None] * functions)
     angles = evaluation.principal_angles(exact_spectrum(uneven, dim), functions)
     np.testing.assert_allclose(np.sort(angles), np.sort(expected), atol=1e-6)
-
-
-def test_a_basis_that_cuts_an_eigenspace_has_no_angle_to_it(chain):
-    _, functions = exact.spectrum("FourRoom")
-    for last in range(19, 23):
-        angles = evaluation.principal_angles(exact_spectrum(chain, 20), functions[:, [*range(19), last]])
-        np.testing.assert_allclose(angles, 0, atol=1e-6)
 
 
 def test_orthonormality_error(uneven):

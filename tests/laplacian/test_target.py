@@ -108,12 +108,6 @@ def test_an_environment_is_stepped_as_often_as_asked():
     assert done[-1] == (2_500, 2_500)
 
 
-def test_an_environment_with_numbered_states_is_enumerated():
-    target = open_target("gym:FrozenLake-v1", LearnSettings(transitions=200))
-    assert target.n_states == 16
-    assert target.observation_shape == ()
-
-
 def test_what_was_collected_before_is_not_collected_again(tmp_path):
     kept = Experience(walk(), [100, 100])
     kept.save(tmp_path / "experience.npz")

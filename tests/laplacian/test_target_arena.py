@@ -133,12 +133,6 @@ def test_the_seed_decides_where_the_body_goes():
     assert first.sha256() == again.sha256() != other.sha256()
 
 
-def test_progress_is_told_while_the_body_moves():
-    done = []
-    open_target("PointUMaze", LearnSettings(transitions=600), on_progress=lambda *call: done.append(call))
-    assert done == [(600, 600)]
-
-
 @pytest.mark.parametrize("seen", ["index", "image"])
 def test_what_a_body_cannot_see_is_refused(seen):
     with pytest.raises(ConfigError, match=f"observation.* '{seen}'"):

@@ -74,8 +74,10 @@ def test_different_seeds_differ(estimator):
     assert all(a != b for a, b in zip(other, small_bits(estimator), strict=True) if len(a) > 64)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("chunks", [1, 7, 1_000])
+@pytest.mark.parametrize(
+    ("estimator", "chunks"),
+    [("exact", 7), ("sampled", 7), ("pairwise", 1), ("pairwise", 7), ("pairwise", 1_000)],
+)
 def test_the_chunk_size_does_not_change_the_bits(estimator, chunks, monkeypatch):
     monkeypatch.setattr(learning, "CHUNKS", chunks)
     assert bits(train(*small(estimator))) == small_bits(estimator)
@@ -144,13 +146,6 @@ def test_exact_recovers_the_eigenfunctions_from_images():
     for index in range(3):
         cosine = vectors[:, -1 - index] @ functions[:, index] / np.linalg.norm(functions[:, index])
         assert abs(cosine) > 0.999
-
-
-@pytest.mark.slow
-def test_exact_tells_nearly_equal_eigenvalues_apart():
-    """Of FourRoom's first eleven, the fifth to eighth differ by less than .001."""
-    functions, _ = learned_functions("FourRoom", true_chain=True, dim=11, steps=800)
-    assert exact.projection_lengths(functions, "FourRoom", 11).min() > 0.999
 
 
 @pytest.mark.parametrize(

@@ -362,8 +362,8 @@ def test_a_run_with_phi_has_every_picture_and_its_folder_knows_them(by_hand, tmp
         "film.gif",
     ]
     assert {path.stem for path in (tmp_path / "figures").iterdir()} <= set(FIGURES)
-    short = attempts_at(by_hand.arena, [[-2, 2], [2, 0]], [[-2, 2], [-2, -2]], 10)
-    plain = draw_control(by_hand._replace(attempts=short), tmp_path / "plain")
+    short = episodes_at(by_hand.arena, [[-2, 2], [2, 0]], [[-2, 2], [-2, -2]], 10)
+    plain = draw_control(by_hand._replace(episodes=short), tmp_path / "plain")
     assert [path.name for path in plain] == [path.name for path in files if path.name != "goal.png"]
     for path in files[:-1]:
         pixels = matplotlib.image.imread(path)

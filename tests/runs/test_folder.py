@@ -382,9 +382,6 @@ def test_what_is_no_finished_run_cannot_be_loaded(tmp_path, interrupted):
         lapwing.load(interrupted)
 
 
-# Folders that go away
-
-
 @pytest.mark.parametrize("phase", ["preparing", "learning", "evaluating"])
 @pytest.mark.parametrize("change", [shutil.rmtree, lambda path: path.rename(path.with_name("moved"))])
 def test_a_folder_that_is_gone_while_running_is_named(tmp_path, phase, change, monkeypatch):
@@ -417,9 +414,6 @@ def test_a_folder_that_may_not_be_read_is_refused(finished):
                 read(finished)
     finally:
         os.seteuid(0)
-
-
-# Two at once, and kill -9
 
 
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):

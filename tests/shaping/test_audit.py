@@ -353,12 +353,6 @@ def some_audit() -> Audit:
     return audited(BENT, "l2")
 
 
-def test_names(some_audit):
-    task = task_of(BENT)
-    assert some_audit.name == "l2"
-    assert audit(task, "l2", task.distances(), gamma=0.5, name="mine").name == "mine"
-
-
 def test_numbers_go_to_json_and_maps_stay(some_audit):
     numbers = json.loads(json.dumps(some_audit.as_json()))
     assert numbers["local_optima"] == 1

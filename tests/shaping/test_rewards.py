@@ -230,9 +230,6 @@ class TestGoalReward:
             plain, scaled = GoalReward(form, goal, four_room), GoalReward(form, goal, four_room, scale=5.0)
             np.testing.assert_array_equal(plain(walk[:-1], walk[1:]), scaled(walk[:-1], walk[1:]))
 
-    def test_nothing_is_known_of_the_embedding_without_phi(self, positions):
-        assert np.isnan(GoalReward("l2", Goal(positions[0])).distances(positions).latent).all()
-
 
 def position_of(states):
     return states[..., :2]

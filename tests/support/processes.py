@@ -11,7 +11,17 @@ import textwrap
 import time
 from pathlib import Path
 
+import jax
 import pytest
+
+
+def sharing_compiled() -> dict[str, str]:
+    """The environment of a process that shares the tests' compiled programs; not for one that is killed."""
+    return os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir or "",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
 
 
 def in_own_mount(tmp_path: Path, options: str, script: str) -> str:

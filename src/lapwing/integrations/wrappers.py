@@ -98,8 +98,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         there = self._shaper.distances(observation)
         reward = float(self._shaper.reward(self._here, there, terminated, own))
         self._here = there
-        added = {name: value.item() for name, value in self._shaper.info(there, np.float64(own)).items()}
-        return observation, reward, terminated, truncated, info | added
+        return observation, reward, terminated, truncated, info | self._shaper.info(there, float(own))
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
         """The reward of arriving at a goal, or a batch of them, with another in mind: for hindsight replay.

@@ -282,8 +282,8 @@ def _symmetric(joint):
 
 def pair_counts(experience: Experience, tau: int) -> sparse.csr_array:
     """How often each (s_t, s_{t+τ}) occurs within an episode."""
-    places = np.flatnonzero(experience.horizons >= tau)
-    return _counts(experience, places, places + tau, np.ones(len(places)))
+    indices = np.flatnonzero(experience.horizons >= tau)
+    return _counts(experience, indices, indices + tau, np.ones(len(indices)))
 
 
 def _visits(experience: Experience, half: int) -> np.ndarray:
@@ -295,9 +295,9 @@ def _visits(experience: Experience, half: int) -> np.ndarray:
 
 def _truncated_counts(experience: Experience, lam: float) -> sparse.csr_array:
     """The pairs (s_t, last state) that stand for every τ beyond the end, with weight λ^m."""
-    places = np.flatnonzero(experience.horizons > 0)
-    horizons = experience.horizons[places]
-    return _counts(experience, places, places + horizons, lam ** horizons.astype(np.float64))
+    indices = np.flatnonzero(experience.horizons > 0)
+    horizons = experience.horizons[indices]
+    return _counts(experience, indices, indices + horizons, lam ** horizons.astype(np.float64))
 
 
 def _counts(experience: Experience, here, there, weights) -> sparse.csr_array:

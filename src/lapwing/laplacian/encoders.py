@@ -206,7 +206,7 @@ def init_encoder(
 ) -> Encoder:
     """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`.
 
-    For each plain number as `bandwidth` a program is compiled, and kept; for all arrays one.
+    A `bandwidth` that is a plain number is compiled into the program, so each has one of its own.
     """
     if spec.name == "linear":
         return Linear(spec.n_states or 0, spec.dim, key=key)

@@ -56,7 +56,7 @@ class PairLoss(eqx.Module):
     """`sampled` and `pairwise`: pairs drawn from experience in memory."""
 
     observations: Array
-    """What was seen at each place, or the id of the state."""
+    """The observation at each index, or the id of its state."""
     features: Array | None
     """The features of each state, where the states are enumerated."""
     sampler: PairSampler
@@ -85,16 +85,16 @@ class PairLoss(eqx.Module):
         lam = lam_at(settings, step)
         return sample_pairs(self.sampler, lam, settings.batch, settings.past_end, key=key)
 
-    def _embed(self, encoder: Encoder, *places: Int[Array, " batch"]) -> tuple[Array, ...]:
-        """φ at these places; a table no larger than the batches is embedded whole, and gathered from."""
-        at = jnp.concatenate(places)
+    def _embed(self, encoder: Encoder, *indices: Int[Array, " batch"]) -> tuple[Array, ...]:
+        """φ at these indices; a table no larger than the batches is embedded whole, and gathered from."""
+        at = jnp.concatenate(indices)
         if self.features is None:
             phi = jax.vmap(encoder.network)(jax.vmap(encoder.features)(self.observations[at]))
         elif len(self.features) <= len(at):
             phi = jax.vmap(encoder.network)(self.features)[self.observations[at]]
         else:
             phi = jax.vmap(encoder.network)(self.features[self.observations[at]])
-        return tuple(jnp.split(phi, len(places)))
+        return tuple(jnp.split(phi, len(indices)))
 
 
 class DiskLoss(eqx.Module):
@@ -123,7 +123,7 @@ class DiskLoss(eqx.Module):
 
     def at(self, begin: int, end: int) -> "DiskLoss":
         """For these steps, at most `most_steps`; the same numbers whatever the chunks."""
-        flat = np.concatenate([self._places(step) for step in range(begin, end)])
+        flat = np.concatenate([self._indices(step) for step in range(begin, end)])
         order = np.argsort(flat)  # a file is read from its beginning to its end
         rows = np.empty((len(flat), *self.experience.observation_shape), self.experience.observations.dtype)
         rows[order] = self.experience.observe(flat[order])
@@ -131,7 +131,7 @@ class DiskLoss(eqx.Module):
         batches[: end - begin] = rows.reshape(end - begin, *self.batches.shape[1:])
         return DiskLoss(jnp.asarray(batches), jnp.int32(begin), self.experience, self.settings)
 
-    def _places(self, step: int) -> np.ndarray:
+    def _indices(self, step: int) -> np.ndarray:
         settings = self.settings
         rng = np.random.default_rng([settings.seed, step])
         lam = float(lam_at(settings, step))

@@ -176,15 +176,15 @@ def _of_vectors(weights: Weights, x: np.ndarray) -> np.ndarray:
     """(k,) to (d,), or a stack (n, 1, k) to (n, 1, d), of which each is multiplied by itself."""
     x = x - weights.shift
     if weights.directions is not None:
-        angles = x @ weights.directions
+        angles = _product(x, weights.directions)
         half = angles.shape[-1]
         x = np.empty((*angles.shape[:-1], 2 * half), angles.dtype)
         np.sin(angles, out=x[..., :half])
         np.cos(angles, out=x[..., half:])
     for weight, bias in weights.layers[:-1]:
-        x = _relu(x @ weight, bias)
+        x = _relu(_product(x, weight), bias)
     weight, bias = weights.layers[-1]
-    x = x @ weight
+    x = _product(x, weight)
     x += bias
     return x
 
@@ -200,6 +200,11 @@ def _of_images(weights: Weights, images: np.ndarray) -> np.ndarray:
         x = _relu(patches.reshape(count, rows * columns, -1) @ weight, bias).reshape(count, rows, columns, -1)
     weight, bias = weights.layers[-1]
     return x.reshape(len(images), 1, len(weight)) @ weight + bias
+
+
+def _product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """xW; both ways are the same call of BLAS for each row, and `dot` is the quicker one for a single row."""
+    return x.dot(weight) if x.ndim == 1 else x @ weight
 
 
 def _relu(x: np.ndarray, bias: np.ndarray) -> np.ndarray:

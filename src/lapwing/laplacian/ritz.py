@@ -42,15 +42,15 @@ def moments_of_experience(
     numbers = np.arange(min(experience.n_transitions, most))
     if experience.n_transitions > most:  # at random, for any even spacing may keep step with the episodes
         numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
-    places = experience.transitions(numbers)
+    indices = experience.transitions(numbers)
     drawing, second = 0.0, 0.0
-    for begin in range(0, len(places), batch):
-        here = places[begin : begin + batch]
+    for begin in range(0, len(indices), batch):
+        here = indices[begin : begin + batch]
         u = _with_constant(embed(experience.observe(here)))
         v = _with_constant(embed(experience.observe(here + 1)))
         drawing = drawing + 0.5 * (u - v).T @ (u - v)
         second = second + 0.5 * (u.T @ u + v.T @ v)
-    return np.asarray(drawing) / len(places), np.asarray(second) / len(places)
+    return np.asarray(drawing) / len(indices), np.asarray(second) / len(indices)
 
 
 def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:

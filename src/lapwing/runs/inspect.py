@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.data.archives import names_in, read_archive
+from lapwing.data.archives import MOST_BYTES, names_in, read_archive
 from lapwing.data.files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
 from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
 from lapwing.data.minari import MinariData
@@ -92,7 +92,8 @@ def _in_archive(path: Path) -> Found:
         observations = None
     if observations is not None and table is not None and table.ndim and len(table):
         ids = observations.ndim == 1 and observations.dtype.kind in "iu"
-        observations = table[np.clip(observations, 0, len(table) - 1)] if ids else None
+        fits = observations.size * table[:1].nbytes <= MOST_BYTES
+        observations = table[np.clip(observations, 0, len(table) - 1)] if ids and fits else None
     return kinds, observations, lengths, remarks
 
 

@@ -93,14 +93,7 @@ def run(
         if resumed and folder.finished:
             return Outcome(load_representation(folder.representation), folder.result(), target)
         if not resumed:
-            with uncounted("preparing", on_progress), stopwatch() as watch:
-                resolved = resolve(settings, target, on_trial=within("trying out", on_progress))
-            prepared = {
-                "resolved": resolved.as_json(),
-                "prepare_seconds": watch.working,
-                "compile_seconds": watch.compiling,
-            }
-            folder.begin(config | prepared)
+            folder.begin(config | _prepared(settings, target, on_progress))
         begun = folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
         _keep_experience(folder, target)
@@ -127,6 +120,17 @@ def run(
     return Outcome(representation, result, target)
 
 
+def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress | None) -> dict[str, Any]:
+    """The resolved settings, as JSON can hold them, and what resolving took."""
+    with uncounted("preparing", on_progress), stopwatch() as watch:
+        resolved = resolve(settings, target, on_trial=within("trying out", on_progress))
+    return {
+        "resolved": resolved.as_json(),
+        "prepare_seconds": watch.working,
+        "compile_seconds": watch.compiling,
+    }
+
+
 def reopen(out: Path, env: str | None = None) -> Outcome:
     """A finished run, for `lapwing evaluate`: the representation, its measures anew, and its target.
 
@@ -139,7 +143,7 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
     if config.get("kind") == "agent":
         raise ConfigError(f"{out} holds an agent; its φ, if it has one, is in {out / 'representation'}")
     if not folder.finished:
-        raise ConfigError(f"{out} holds an unfinished run; go on with lapwing learn … --resume")
+        raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)
     settings = folder.settings(LearnSettings)
     named = None if env is None else read_source(env)
