@@ -2,8 +2,13 @@
 PYTHON ?= python3.11 python3
 
 BIN := .venv/bin
-# Extra arguments, e.g. `make test ARGS="tests/test_chain.py"`.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Extra arguments, e.g. `make test ARGS="tests/laplacian/test_chain.py"`.
 ARGS ?=
+# What the CPU of `make test-isa` has, for XLA; and what OpenBLAS calls such a one. AVX2 is worth trying too.
+ISA ?= SSE4_2
+CORE_SSE4_2 := Nehalem
+CORE_AVX2 := Haswell
 
 # As variables rather than options, the pins also hold for the packages that build the wheel
 # (pip before 25.3 reads the first there, later ones the second).
@@ -19,10 +24,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test test-slow lint bench docs clean
+.PHONY: help demo setup test test-slow test-isa coverage lint bench docs clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/demo
 	$(BIN)/lapwing learn FourRoom --out runs/demo --overwrite
@@ -32,10 +37,16 @@ demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/dem
 setup: .venv/.dev ## make .venv with the package, the development tools and the docs tools
 
 test: .venv/.dev ## run the tests and the doctests, but for those that are marked slow
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
+	$(PYTEST) -m 'not slow' $(ARGS)
 
 test-slow: .venv/.dev ## run the slow tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
+	$(PYTEST) -m slow $(ARGS)
+
+test-isa: .venv/.dev ## run the tests marked numeric as on a CPU that only has the instructions of ISA
+	XLA_FLAGS=--xla_cpu_max_isa=$(ISA) OPENBLAS_CORETYPE=$(CORE_$(ISA)) $(PYTEST) -m 'numeric and not slow' tests $(ARGS)
+
+coverage: .venv/.dev ## run the tests and print how much of the package they reach
+	$(PYTEST) -m 'not slow' --cov=lapwing --cov-report=term:skip-covered $(ARGS)
 
 lint: .venv/.dev ## check style, format, types and which folder imports which
 	$(BIN)/ruff check .
@@ -50,7 +61,7 @@ docs: .venv/.dev ## build the site into site/
 	$(BIN)/mkdocs build --strict
 
 clean: ## remove .venv, the site and the caches (runs/ stays)
-	rm -rf .venv site dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv site dist build .pytest_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say what .venv holds; pip runs again only when the requirements change.

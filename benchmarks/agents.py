@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.rows import Row
-from lapwing.agents.finite import train_on_maze
+from lapwing.agents.dqn_maze import train_on_maze
 from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import read_maze
 from lapwing.settings.agents import AgentSettings

@@ -7,10 +7,10 @@ import numpy as np
 
 from benchmarks.agents import torch_network
 from benchmarks.rows import Row
-from lapwing.agents.continuous import Trainer
+from lapwing.agents.ddpg import Trainer
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
-from lapwing.settings.control import ResolvedControl
+from lapwing.settings.agents import ResolvedControl
 
 ROUNDS = 20
 REPEATS = 5
@@ -23,9 +23,9 @@ def measure() -> list[Row]:
     trainer.compile(state)
     torch_round = make_torch_round(simulator, settings, state.replay)
     alone, step, torchs = [], [], []
-    round_ = trainer.rounds.random
+    t = trainer.schedule.random
     for _ in range(REPEATS):  # interleaved, so that a busy moment hits all alike
-        batches = trainer.batches(state.replay, round_, np.random.default_rng(0))
+        batches = trainer.batches(state.replay, t, np.random.default_rng(0))
         began, learner = time.perf_counter(), state.learner
         for _ in range(ROUNDS):
             learner, _, _ = trainer.learn(learner, None, batches, None)
@@ -33,8 +33,8 @@ def measure() -> list[Row]:
         alone.append(time.perf_counter() - began)
         began = time.perf_counter()
         for _ in range(ROUNDS):
-            state, _ = trainer.round(state, round_)
-            round_ += 1
+            state, _ = trainer.vector_step(state, t)
+            t += 1
         jax.block_until_ready(state.learner)
         step.append(time.perf_counter() - began)
         if torch_round:

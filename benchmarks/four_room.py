@@ -9,11 +9,11 @@ from benchmarks.rows import Row
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.estimators import make_loss
 from lapwing.laplacian.evaluate import evaluate, exact_spectrum, objective_gap
+from lapwing.laplacian.learn import learn_resolved
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.ritz import as_learned, moments_of_chain, rayleigh_ritz
+from lapwing.laplacian.ritz import moments_of_chain, rayleigh_ritz, unrotated
 from lapwing.laplacian.target import Target, open_target
 from lapwing.laplacian.train import train, untrained_encoder
-from lapwing.runs.learn import represent
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 
 
@@ -40,7 +40,7 @@ class GapClock:
     def _gap(self, encoder) -> float:
         phi = embed_batch(encoder, self.target.states)
         moments = moments_of_chain(self.target.one_step, phi)
-        solve = rayleigh_ritz if self.settings.rotate else as_learned
+        solve = rayleigh_ritz if self.settings.rotate else unrotated
         functions = np.insert(phi, 0, 1.0, axis=1) @ solve(*moments, self.settings.dim).coefficients
         return objective_gap(self.spectrum, functions, self.settings.dim)
 
@@ -61,9 +61,8 @@ def seconds_to_gap(settings: LearnSettings, level: float) -> float:
 def learned(settings: LearnSettings, source="FourRoom") -> tuple[dict[str, Any], float]:
     """The measures of a representation and the seconds it took to learn."""
     target = open_target(source, settings)
-    resolved = resolve(settings, target)
-    trained = train(target, resolved)
-    return evaluate(represent(target, resolved, trained), target), trained.learn_seconds
+    representation, trained = learn_resolved(target, resolve(settings, target))
+    return evaluate(representation, target), trained.learn_seconds
 
 
 def measure() -> list[Row]:

@@ -3,9 +3,10 @@
 import time
 
 from benchmarks.rows import Row
+from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import evaluate
+from lapwing.laplacian.learn import learn_resolved
 from lapwing.laplacian.target import open_target
-from lapwing.runs.learn import learn_target
 from lapwing.settings.learn import LearnSettings
 
 
@@ -13,7 +14,7 @@ def measure() -> list[Row]:
     settings = LearnSettings(dim=11)
     target = open_target("PlaneFourRoom", settings)
     began = time.perf_counter()
-    representation, trained = learn_target(target, settings)
+    representation, trained = learn_resolved(target, resolve(settings, target))
     seconds = time.perf_counter() - began
     measures = evaluate(representation, target)
     held_out = measures["held_out"]

@@ -11,16 +11,20 @@ import hypothesis
 import jax
 import pytest
 
+from tests.support import sources
+from tests.support.small_runs import SMALL
+
+pytest.register_assert_rewrite("tests.support.command_line", "tests.support.processes")
 hypothesis.settings.register_profile("lapwing", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("lapwing")
 
 
 def _compilation_cache() -> Path:
     """Where compiled programs are kept: for all workers and later runs, of this JAX on this CPU."""
-    cpu = "\n".join(
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")
-    )
-    built_for = f"{platform.machine()} {cpu.partition(chr(10))[0]} {os.environ.get('XLA_FLAGS', '')}"
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    built_for = f"{platform.machine()} {features} {os.environ.get('XLA_FLAGS', '')}"
     key = hashlib.sha256(built_for.encode()).hexdigest()[:12]
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     return home / "lapwing-tests" / f"jax-{jax.__version__}-{key}"
@@ -29,9 +33,6 @@ def _compilation_cache() -> Path:
 jax.config.update("jax_compilation_cache_dir", str(_compilation_cache()))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (32,), "fourier_features": 32}
-"""A run of FourRoom that takes about a second: its numbers matter to no test."""
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +65,36 @@ def four_room(four_room_run):
     import lapwing
 
     return lapwing.load(four_room_run)
+
+
+@pytest.fixture
+def often(monkeypatch) -> None:
+    """A checkpoint after every evaluation."""
+    from lapwing.runs import folder
+
+    monkeypatch.setattr(folder, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(folder, "SHARE_OF_CHECKPOINTS", float("inf"))
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def maze_file(tmp_path) -> Path:
+    path = tmp_path / "room.txt"
+    path.write_text(sources.ROOM)
+    return path
+
+
+@pytest.fixture
+def data_file(tmp_path) -> Path:
+    """A walk around a ring of four states."""
+    from lapwing.data.experience import Experience
+
+    path = tmp_path / "ring.npz"
+    Experience(sources.walk(), [100, 100]).save(path)
+    return path

@@ -43,9 +43,6 @@ def test_the_nearest_name_is_suggested(word, meant):
 
 def test_all_names_are_listed_where_none_is_near():
     assert errors.nearest("xyzzy", ["OneRoom", "TwoRoom"]) == "known: OneRoom, TwoRoom"
-
-
-def test_nothing_is_known():
     assert errors.nearest("xyzzy", []) == "known: "
 
 

@@ -1,10 +1,11 @@
 """Every example runs as a script, and says what it is there to show."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.support.processes import sharing_compiled
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -15,7 +16,7 @@ def run(name: str, *arguments: str, cwd: Path) -> str:
         cwd=cwd,
         capture_output=True,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=sharing_compiled() | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

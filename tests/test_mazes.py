@@ -1,7 +1,7 @@
 """Text mazes: what is read, what is refused, what is walled off."""
 
+import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,13 +55,12 @@ class TestBuiltIn:
         assert set(BUILT_IN) == set(KNOWN)
 
     @pytest.mark.parametrize("name", KNOWN)
-    def test_size_states_and_goal(self, name):
+    def test_size_states_goal_and_text(self, name):
         shape, states, goal = KNOWN[name]
         maze = read_maze(name)
-        assert maze.name == name
-        assert maze.floor.shape == shape
-        assert maze.floor.sum() == states
-        assert maze.goal == goal
+        assert (maze.name, maze.floor.shape, maze.floor.sum(), maze.goal) == (name, shape, states, goal)
+        assert parse_maze(maze.text, name=name) == maze
+        assert maze.unreachable == frozenset()
 
     @pytest.mark.parametrize("name", KNOWN)
     def test_floor_is_connected_and_walled_in(self, name):
@@ -71,50 +70,34 @@ class TestBuiltIn:
         border[1:-1, 1:-1] = False
         assert not border.any()
 
-    @pytest.mark.parametrize("name", KNOWN)
+    @pytest.mark.parametrize("name", [name for name in KNOWN if KNOWN[name][2]])
     def test_goals_stand_beside_a_wall(self, name):
         """So that an agent without a stay action can wait there."""
-        maze = read_maze(name)
-        if maze.goal is not None:
-            row, column = maze.goal
-            beside = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
-            assert any(not maze.floor[cell] for cell in beside)
-
-    @pytest.mark.parametrize("name", KNOWN)
-    def test_text_round_trip(self, name):
-        maze = read_maze(name)
-        assert parse_maze(maze.text, name=name) == maze
+        maze, (row, column) = read_maze(name), KNOWN[name][2]
+        beside = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+        assert any(not maze.floor[cell] for cell in beside)
 
     def test_four_room_is_the_drawing(self):
         assert read_maze("FourRoom").text == FOUR_ROOM
 
 
 class TestReading:
-    def test_a_file_of_the_users_reads_like_a_built_in(self, tmp_path):
+    @pytest.mark.parametrize(("end", "encoding"), [("\n", "utf-8"), ("\r\n", "utf-8"), ("\n", "utf-8-sig")])
+    def test_a_file_of_the_users_reads_like_a_built_in(self, tmp_path, end, encoding):
         path = tmp_path / "mine.txt"
-        path.write_text(FOUR_ROOM)
+        path.write_bytes(FOUR_ROOM.replace("\n", end).encode(encoding))
         for source in (path, str(path)):
             maze = read_maze(source)
-            assert maze.name == "mine"
-            assert maze.lines == read_maze("FourRoom").lines
+            assert (maze.name, maze.lines) == ("mine", read_maze("FourRoom").lines)
 
     @pytest.mark.parametrize("text", ["#.G#\n", "#.G#", "\n\n#.G#\n\n", "#.G#  \r\n", "\r\n#.G#\r\n"])
     def test_blank_margins_and_line_ends_do_not_matter(self, text):
         assert parse_maze(text, name="small").lines == ("#.G#",)
 
-    def test_windows_line_ends_in_a_file(self, tmp_path):
-        path = tmp_path / "windows.txt"
-        path.write_bytes(FOUR_ROOM.replace("\n", "\r\n").encode())
-        assert read_maze(path).lines == read_maze("FourRoom").lines
-
     def test_floor_and_goal_by_hand(self):
         maze = parse_maze("#.#\n..G\n", name="small")
         np.testing.assert_array_equal(maze.floor, [[False, True, False], [True, True, True]])
         assert maze.goal == (1, 2)
-
-    def test_a_single_cell_is_a_maze(self):
-        assert parse_maze("G", name="dot").goal == (0, 0)
-        assert parse_maze(".", name="dot").floor.tolist() == [[True]]
 
     def test_a_maze_is_a_value(self):
         first, second = (Maze("same", ("#.#",)) for _ in range(2))
@@ -125,30 +108,28 @@ class TestReading:
 class TestRefused:
     @pytest.mark.parametrize("text", ["", "\n", "   \n", "###\n###\n"])
     def test_no_floor(self, text):
-        with pytest.raises(MazeError, match=r"maze mine: no floor; mark at least one cell"):
+        with pytest.raises(MazeError, match="mine: no floor"):
             parse_maze(text, name="mine")
 
     def test_two_goals(self):
-        with pytest.raises(MazeError, match=r"maze mine: 3 goals; leave one G or none"):
+        with pytest.raises(MazeError, match="mine: 3 goals"):
             parse_maze("G.G\n..G\n", name="mine")
 
-    @pytest.mark.parametrize("third", ["##", "####", ""])
+    @pytest.mark.parametrize("third", ["####", ""])
     def test_ragged_lines_name_the_line_and_both_widths(self, third):
         with pytest.raises(MazeError, match=rf"line 3 has {len(third)} cells and line 1 has 3"):
             parse_maze(f"###\n#.#\n{third}\n###\n", name="mine")
 
-    @pytest.mark.parametrize("mark", ["g", " ", "x", "S", "█", "\t", "0"])
+    @pytest.mark.parametrize("mark", ["g", " ", "█", "\t"])
     def test_unknown_mark_names_line_and_column(self, mark):
-        with pytest.raises(MazeError, match=r"line 2, column 3; use # for wall") as caught:
+        with pytest.raises(
+            MazeError, match=f"maze mine: unknown mark {re.escape(repr(mark))} in line 2, column 3;"
+        ):
             parse_maze(f"####\n#.{mark}#\n####\n", name="mine")
-        assert repr(mark) in str(caught.value)
 
-    @pytest.mark.parametrize(
-        ("name", "near"), [("FourRom", "FourRoom"), ("hardmaze", "HardMaze"), ("TwoRooms", "TwoRoom")]
-    )
-    def test_unknown_name_gets_the_nearest(self, name, near):
-        with pytest.raises(MazeError, match=f"no maze '{name}': did you mean {near}?"):
-            read_maze(name)
+    def test_unknown_name_gets_the_nearest(self):
+        with pytest.raises(MazeError, match=r"no maze 'FourRom': did you mean FourRoom\?"):
+            read_maze("FourRom")
 
     def test_unknown_name_near_to_none_gets_all(self):
         with pytest.raises(MazeError) as caught:
@@ -161,19 +142,20 @@ class TestRefused:
             read_maze(FOUR_ROOM * 2)
 
     def test_a_folder_is_not_a_maze(self, tmp_path):
-        with pytest.raises(MazeError, match=r"no maze '.*': it is a folder; name a text file in it"):
+        with pytest.raises(MazeError, match="folder"):
             read_maze(tmp_path)
 
-    @pytest.mark.parametrize("name", ["gone.txt", "mazes/gone", Path("gone.txt")])
+    @pytest.mark.parametrize("name", ["gone.txt", "mazes/gone"])
     def test_a_file_that_is_missing(self, name):
-        with pytest.raises(MazeError, match=f"no maze '{name}': there is no such file; check the path"):
+        with pytest.raises(MazeError, match=f"'{name}'.* no such file"):
             read_maze(name)
 
-    def test_a_mark_of_the_encoding_at_the_beginning(self, tmp_path):
-        """As some editors write it."""
-        path = tmp_path / "mine.txt"
-        path.write_text("#.G#\n", encoding="utf-8-sig")
-        assert read_maze(path).lines == ("#.G#",)
+    def test_a_file_larger_than_any_maze(self, tmp_path):
+        """Of 20 GiB; it is refused before it is read."""
+        with (tmp_path / "huge.txt").open("wb") as file:
+            file.truncate(20 * 2**30)
+        with pytest.raises(MazeError, match=r"huge\.txt"):
+            read_maze(tmp_path / "huge.txt")
 
     def test_the_file_is_known_and_does_not_matter(self, tmp_path):
         path = tmp_path / "mine.txt"
@@ -183,17 +165,12 @@ class TestRefused:
         assert maze == parse_maze("#.G#\n", name="mine")
         assert read_maze("FourRoom").file is None
 
-    def test_a_binary_file(self, tmp_path):
+    def test_a_file_that_is_no_maze_is_named(self, tmp_path):
         path = tmp_path / "picture.png"
-        path.write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
-        with pytest.raises(MazeError, match=r"picture\.png cannot be read as text"):
-            read_maze(path)
-
-    def test_errors_in_a_file_name_it(self, tmp_path):
-        path = tmp_path / "mine.txt"
-        path.write_text("#?#\n")
-        with pytest.raises(MazeError, match=r"maze mine: unknown mark '\?' in line 1, column 2"):
-            read_maze(path)
+        for content, name in ((b"\x89PNG\r\n\x1a\n\xff\xfe", r"picture\.png"), (b"#?#\n", "maze picture")):
+            path.write_bytes(content)
+            with pytest.raises(MazeError, match=name):
+                read_maze(path)
 
 
 class TestUnreachable:
@@ -208,36 +185,14 @@ class TestUnreachable:
         )
 
     def test_the_part_of_the_goal_is_kept_though_smaller(self):
-        with pytest.warns(LapwingWarning, match=r"\(0,0\), \(0,1\), \(1,0\), \(1,1\); keeping the part with"):
+        with pytest.warns(LapwingWarning, match=r"\(0,0\), \(0,1\), \(1,0\), \(1,1\);.* goal"):
             maze = parse_maze("..#G\n..#.\n", name="mine")
         assert maze.lines == ("###G", "###.")
         assert maze.goal == (0, 3)
 
-    def test_the_cells_left_out_are_known(self):
-        with pytest.warns(LapwingWarning, match="3 floor cells cannot be reached"):
-            maze = parse_maze(".#G\n..#\n", name="mine")
-        assert maze.unreachable == {(0, 0), (1, 0), (1, 1)}
-        assert maze.lines == ("##G", "###")
-
-    @pytest.mark.parametrize("name", KNOWN)
-    def test_nothing_is_left_out_of_the_built_in_mazes(self, name):
-        assert read_maze(name).unreachable == frozenset()
-
-    def test_corners_do_not_connect(self):
-        with pytest.warns(LapwingWarning, match=r"1 floor cells cannot be reached from the rest: \(2,2\)"):
-            maze = parse_maze("..#\n.##\n##.\n", name="mine")
-        assert maze.floor.sum() == 3
-
     def test_many_cells_are_counted_not_listed(self):
-        with pytest.warns(
-            LapwingWarning, match=r"\(0,7\) and 2 more; keeping the part with the goal, 1 cells"
-        ):
+        with pytest.warns(LapwingWarning, match=r"\(0,7\) and 2 more"):
             parse_maze("..........#G\n", name="mine")
-
-    def test_a_connected_maze_does_not_warn(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            parse_maze(FOUR_ROOM, name="mine")
 
 
 @st.composite

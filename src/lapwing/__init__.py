@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from lapwing.laplacian.target import open_target
     from lapwing.mazes import Maze, parse_maze, read_maze
     from lapwing.runs.compare import compare_rewards
-    from lapwing.runs.learn import learn, load
+    from lapwing.runs.folder import load
+    from lapwing.runs.learn import learn
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
@@ -54,7 +55,7 @@ _HOMES = {
     "compare_rewards": "runs.compare",
     "evaluate": "laplacian.evaluate",
     "learn": "runs.learn",
-    "load": "runs.learn",
+    "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
     "save_episodes": "data.files",

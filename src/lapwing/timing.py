@@ -1,4 +1,4 @@
-"""How long something takes, with what JAX needs to trace and compile told apart.
+"""How long something takes, without and with what JAX needs to trace and compile.
 
 Compilation depends on the machine and on what was compiled before, not on the method that is measured.
 """
@@ -34,27 +34,29 @@ def stopwatch() -> Iterator[Stopwatch]:
         >>> watch.working > 0, watch.compiling
         (True, 0.0)
     """
-    spans, watch, began = _compile_spans(), Stopwatch(), time.perf_counter()
-    first = len(spans)
+    watch, running = Stopwatch(), _running()
+    running[id(watch)] = []
+    began = time.perf_counter()
     try:
         yield watch
     finally:
-        watch.compiling = _covered(spans[first:])
+        watch.compiling = _covered(running.pop(id(watch)))
         watch.working = time.perf_counter() - began - watch.compiling
 
 
 @cache
-def _compile_spans() -> list[tuple[float, float]]:
-    """Begin and end of everything that JAX compiles in this process, from the first call on."""
-    spans: list[tuple[float, float]] = []
+def _running() -> dict[int, list[tuple[float, float]]]:
+    """For each stopwatch that runs, begin and end of all that JAX has compiled since it was started."""
+    running: dict[int, list[tuple[float, float]]] = {}
 
     def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event.startswith(_COMPILING):
             now = time.perf_counter()
-            spans.append((now - duration_secs, now))
+            for spans in tuple(running.values()):
+                spans.append((now - duration_secs, now))
 
     jax.monitoring.register_event_duration_secs_listener(note)
-    return spans
+    return running
 
 
 def _covered(spans: list[tuple[float, float]]) -> float:

@@ -10,11 +10,13 @@ import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kstest
 
 from lapwing.agents import ddpg
-from lapwing.agents.ddpg import Batch, Learner, Networks, Optimisers
+from lapwing.agents.ddpg import Learner, Networks, Optimisers, Transitions
 from lapwing.laplacian.encoders import MLP
+from tests.support.rounding import to_rounding
+
+pytestmark = pytest.mark.numeric
 
 SEEN, PUSHED, HIDDEN = 3, 2, (5,)
 ACTOR_RATE, CRITIC_RATE = 0.003, 0.01
@@ -36,14 +38,12 @@ def learner(seed: int = 0) -> Learner:
     return ddpg.init_learner(SPECS, OBSERVATIONS, OPTIMISERS, key=jax.random.key(seed))
 
 
-def some_batch(seed: int = 1, size: int = 6) -> Batch:
+def some_batch(seed: int = 1, size: int = 6) -> Transitions:
     places = np.random.default_rng(seed).integers(len(OBSERVATIONS), size=(2, size))
     actions = np.tanh(numbers(seed, size, PUSHED))
     here, there = (jnp.asarray(OBSERVATIONS[place]) for place in places)
-    return Batch(here, jnp.asarray(actions), jnp.asarray(numbers(seed + 1, size)), there)
+    return Transitions(here, jnp.asarray(actions), jnp.asarray(numbers(seed + 1, size)), there)
 
-
-# The networks in NumPy, in double precision
 
 Parameters = list[np.ndarray]
 """Weight and bias of each layer in turn."""
@@ -70,7 +70,7 @@ def judged(critic: MLP, values: Parameters, seen, actions) -> np.ndarray:
     return through(critic, values, np.hstack([np.asarray(seen, float), np.asarray(actions, float)]))[:, 0]
 
 
-def wanted(target: Networks, batch: Batch, gamma: float) -> np.ndarray:
+def wanted(target: Networks, batch: Transitions, gamma: float) -> np.ndarray:
     actor, critic = target
     following = policy(actor, parameters(actor), batch.next_observations)
     values = judged(critic, parameters(critic), batch.next_observations, following)
@@ -93,28 +93,15 @@ def slopes(function, values: Parameters, by: float = 1e-6) -> Parameters:
     return found
 
 
-def assert_gradient(found: MLP, expected: Parameters) -> None:
-    for one, other in zip(parameters(found), expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=2e-3, atol=1e-5)
-    for fixed in (found.shift, found.scale):
-        assert not np.asarray(fixed).any(), "how inputs are scaled is not learned"
-
-
-# The networks
-
-
 class TestNetworks:
     def test_their_shapes(self):
         (actor, critic), target, _ = learner()
+        for one, other in zip(jax.tree.leaves((actor, critic)), jax.tree.leaves(target), strict=True):
+            np.testing.assert_array_equal(one, other)
         assert [layer.weight.shape for layer in actor.layers] == [(5, 3), (2, 5)]
         assert [layer.weight.shape for layer in critic.layers] == [(5, 5), (1, 5)]
         assert SPECS[0].hidden == SPECS[1].hidden == HIDDEN
         assert [len(network.layers) for network in target] == [2, 2]
-
-    def test_at_first_each_is_its_own_target(self):
-        online, target, _ = learner()
-        for one, other in zip(jax.tree.leaves(online), jax.tree.leaves(target), strict=True):
-            np.testing.assert_array_equal(one, other)
 
     def test_the_key_decides_and_the_two_do_not_share_it(self):
         online, other = learner(0).online, learner(1).online
@@ -124,7 +111,8 @@ class TestNetworks:
     def test_they_standardise_what_they_see_and_leave_actions_as_they_are(self):
         actor, critic = learner().online
         seen = np.asarray(jax.jit(jax.vmap(actor.features))(jnp.asarray(OBSERVATIONS)))
-        np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
+        offset = np.abs(OBSERVATIONS.mean(axis=0) / OBSERVATIONS.std(axis=0)).max()  # subtracted in float32
+        np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-6 * offset)
         np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
         actions = numbers(3, 40, PUSHED)
         pairs = np.asarray(
@@ -157,14 +145,6 @@ class TestActions:
             found, policy(actor, parameters(actor), seen), atol=1e-3 if size < 1e6 else 1
         )
 
-    def test_are_those_of_the_network(self):
-        actor = learner().online.actor
-        found = eqx.filter_jit(ddpg.act)(actor, jnp.asarray(OBSERVATIONS))
-        np.testing.assert_allclose(found, policy(actor, parameters(actor), OBSERVATIONS), atol=1e-5)
-
-
-# The losses
-
 
 class TestCriticLoss:
     @pytest.mark.parametrize("gamma", [0.01, 0.5, 0.99])
@@ -176,21 +156,7 @@ class TestCriticLoss:
         expected = np.mean((values - wanted(target, batch, gamma)) ** 2)
         assert float(loss) == pytest.approx(expected, rel=1e-4)
         assert float(metrics["critic/loss"]) == float(loss)
-        assert float(metrics["critic/q"]) == pytest.approx(values.mean(), rel=1e-4)
-
-    @pytest.mark.parametrize("other", [0, 1])
-    def test_its_gradient_is_that_of_the_values_alone(self, other):
-        """Even where critic and target are one network."""
-        critic, target, batch = learner(0).online.critic, learner(other).online, some_batch()
-        found, _ = eqx.filter_jit(eqx.filter_grad(ddpg.critic_loss, has_aux=True))(
-            critic, target, batch, GAMMA
-        )
-        aim = wanted(target, batch, GAMMA)
-
-        def loss(values: Parameters) -> float:
-            return np.mean((judged(critic, values, batch.observations, batch.actions) - aim) ** 2)
-
-        assert_gradient(found, slopes(loss, parameters(critic)))
+        assert float(metrics["critic/q"]) == to_rounding(values.mean(), values)
 
     def test_no_gradient_goes_into_the_target(self):
         critic, target, batch = learner(0).online.critic, learner(1).online, some_batch()
@@ -203,29 +169,10 @@ class TestActorLoss:
     def test_is_what_the_critic_says_of_the_policy(self):
         (actor, critic), batch = learner().online, some_batch()
         actions = policy(actor, parameters(actor), batch.observations)
-        expected = -judged(critic, parameters(critic), batch.observations, actions).mean()
+        values = judged(critic, parameters(critic), batch.observations, actions)
         loss, metrics = eqx.filter_jit(ddpg.actor_loss)(actor, critic, batch)
-        assert float(loss) == pytest.approx(expected, rel=1e-4)
+        assert float(loss) == to_rounding(-values.mean(), values)
         assert float(metrics["actor/loss"]) == float(loss)
-
-    def test_its_gradient_is_by_the_chain_rule(self):
-        """-E ∂Q/∂a ∂μ/∂θ."""
-        (actor, critic), batch = learner().online, some_batch()
-        seen, values = batch.observations, parameters(actor)
-        found, _ = eqx.filter_jit(eqx.filter_grad(ddpg.actor_loss, has_aux=True))(actor, critic, batch)
-        actions = policy(actor, values, seen)
-        of_q = np.empty(actions.shape)
-        for axis in range(PUSHED):
-            up, down = actions.copy(), actions.copy()
-            up[:, axis] += 1e-6
-            down[:, axis] -= 1e-6
-            ends = [judged(critic, parameters(critic), seen, each) for each in (up, down)]
-            of_q[:, axis] = (ends[0] - ends[1]) / 2e-6
-        of_policy = slopes(lambda moved: policy(actor, moved, seen), values)
-        assert_gradient(found, [-np.einsum("...ba,ba->...", each, of_q) / len(seen) for each in of_policy])
-
-
-# One update
 
 
 def adam(value, gradient, first, second, count: int, rate: float):
@@ -286,40 +233,6 @@ class TestUpdate:
             np.testing.assert_array_equal(network.shift, before.shift)
             np.testing.assert_array_equal(network.scale, before.scale)
 
-    def test_the_first_step_goes_by_the_learning_rates(self):
-        """Along the sign of the gradient, whatever its size."""
-        start, batch = learner(0), some_batch()
-        after, _ = eqx.filter_jit(lambda now: ddpg.update(now, OPTIMISERS, batch, GAMMA, 0.0))(start)
-        for network, before, rate in zip(after.online, start.online, (ACTOR_RATE, CRITIC_RATE), strict=True):
-            moves = np.concatenate(
-                [
-                    np.abs(new - old).ravel()
-                    for new, old in zip(parameters(network), parameters(before), strict=True)
-                ]
-            )
-            assert np.all(np.isclose(moves, rate, rtol=0.02) | (moves < 1e-9))
-            assert np.isclose(moves, rate, rtol=0.02).mean() > 0.5
-
-
-class TestMovedTarget:
-    @pytest.mark.parametrize("rate", [0.001, 0.3])
-    def test_moves_by_exactly_the_rate(self, rate):
-        online, target = learner(0).online, learner(1).online
-        moved = eqx.filter_jit(ddpg.moved_target)(online, target, rate)
-        for new, one, other in zip(*map(jax.tree.leaves, (moved, online, target)), strict=True):
-            one, other = np.asarray(one, float), np.asarray(other, float)
-            np.testing.assert_allclose(new, rate * one + (1 - rate) * other, rtol=1e-5, atol=1e-6)
-
-    def test_at_the_ends_it_is_one_or_the_other(self):
-        online, target = learner(0).online, learner(1).online
-        for rate, expected in ((0.0, target), (1.0, online)):
-            moved = eqx.filter_jit(ddpg.moved_target)(online, target, rate)
-            for new, old in zip(jax.tree.leaves(moved), jax.tree.leaves(expected), strict=True):
-                np.testing.assert_array_equal(new, old)
-
-
-# Learning
-
 
 def test_a_problem_of_one_step_is_soon_solved():
     """The reward is -(a - ½)², whatever the state, and little is left of what follows."""
@@ -330,7 +243,7 @@ def test_a_problem_of_one_step_is_soon_solved():
     start = ddpg.init_learner(specs, seen, optimisers, key=jax.random.key(0))
     here, there = seen[rng.integers(256, size=(2, steps, 64))]
     actions = rng.uniform(-1, 1, (steps, 64, 1)).astype(np.float32)
-    batches = Batch(here, actions, -((actions[..., 0] - 0.5) ** 2), there)
+    batches = Transitions(here, actions, -((actions[..., 0] - 0.5) ** 2), there)
     _, static = eqx.partition(start, eqx.is_array)
 
     def step(arrays, batch):
@@ -345,9 +258,6 @@ def test_a_problem_of_one_step_is_soon_solved():
     assert np.abs(after - 0.5).mean() < 0.1
     assert np.abs(after - 0.5).max() < 0.2
     assert float(losses[-1]) < 0.01 * float(losses[0])
-
-
-# Noise
 
 
 def walk(settle: float, spread: float, steps: int, size: int = 1_000) -> np.ndarray:
@@ -369,19 +279,3 @@ class TestNoise:
         for lag in (1, 3):
             correlation = np.mean(noise[lag:] * noise[:-lag]) / noise.var()
             assert correlation == pytest.approx(kept**lag, abs=0.02)
-
-    def test_what_a_step_adds_is_normal_and_independent(self):
-        noise = walk(0.15, 0.2, 21, 200)
-        added = (noise[1:] - 0.85 * noise[:-1]) / 0.2
-        assert kstest(added.ravel(), "norm").pvalue > 1e-3
-        assert abs(np.corrcoef(added[:, ::2].ravel(), added[:, 1::2].ravel())[0, 1]) < 0.06
-
-    def test_without_spread_it_dies_away(self):
-        generator, noise = np.random.default_rng(0), np.array([[1.0, -2.0]])
-        for _ in range(3):
-            noise = ddpg.next_noise(noise, 0.25, 0.0, generator)
-        np.testing.assert_allclose(noise, 0.75**3 * np.array([[1.0, -2.0]]))
-
-    def test_that_never_settles_is_a_random_walk(self):
-        noise = walk(0.0, 0.1, 50)
-        assert noise[-1].var() == pytest.approx(50 * 0.01, rel=0.15)

@@ -1,4 +1,4 @@
-"""DQN's pure functions, against their formulas in NumPy, and the replay of transitions."""
+"""DQN's pure functions, against their formulas in NumPy."""
 
 from functools import cache, partial
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from lapwing.agents.dqn import (
     Learner,
     epsilon_greedy,
-    evaluation_steps,
     init_learner,
     moved_target,
     not_finite,
@@ -24,10 +23,10 @@ from lapwing.agents.dqn import (
     td_targets,
     update,
 )
-from lapwing.agents.replay import Transitions, draw, empty_replay, store
 from lapwing.errors import ConfigError, NonFiniteError
 from lapwing.laplacian.encoders import MLP, ConvNet, Linear, encoder_skeleton
-from lapwing.settings.agents import AgentSettings
+
+pytestmark = pytest.mark.numeric
 
 
 def numbers(seed: int, *shape: int) -> np.ndarray:
@@ -50,32 +49,17 @@ def arrays(tree) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
 
 
-# Targets and loss
-
-
 class TestTargets:
-    def test_by_hand(self):
-        targets = td_targets(
-            jnp.array([-1.0, 0.0, 2.0]),
-            jnp.array([-4.0, 10.0, 8.0]),
-            jnp.array([False, True, False]),
-            0.5,
-        )
-        np.testing.assert_allclose(targets, [-3.0, 0.0, 6.0])
-
     @given(st.integers(0, 2**32 - 1), st.floats(0.01, 0.99))
     def test_what_follows_counts_unless_the_episode_terminated(self, seed, gamma):
         rng = np.random.default_rng(seed)
         rewards, following = rng.normal(size=(2, 6)).astype(np.float32)
         terminated = rng.random(6) < 0.5
+        following[terminated & (rng.random(6) < 0.5)] = np.inf  # does not matter there
         found = td_targets(jnp.array(rewards), jnp.array(following), jnp.array(terminated), gamma)
         steps = zip(rewards, following, terminated, strict=True)
         expected = [r if end else r + gamma * v for r, v, end in steps]
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-    def test_infinite_values_where_the_episode_terminated_do_not_matter(self):
-        found = td_targets(jnp.array([1.0]), jnp.array([jnp.inf]), jnp.array([True]), 0.9)
-        assert found.tolist() == [1.0]
 
 
 class TestLoss:
@@ -104,9 +88,6 @@ def test_values_of_a_batch_are_those_of_each():
     for row, observation in zip(found, seen, strict=True):
         hidden = np.maximum(first[0] @ (observation - [0.5, -1.0]) + first[1], 0)
         np.testing.assert_allclose(row, second[0] @ hidden + second[1], rtol=1e-4, atol=1e-6)
-
-
-# One update
 
 
 def make_step(optimiser, seen, actions, targets):
@@ -141,21 +122,6 @@ class TestUpdate:
         np.testing.assert_array_equal(more, before[1])
         np.testing.assert_array_equal(learner.target.weight, before)
 
-    @pytest.mark.parametrize("make", [table, network])
-    def test_the_loss_on_a_fixed_batch_goes_down(self, make):
-        q, optimiser = make(), optax.adam(0.02)
-        seen = np.arange(5) if isinstance(q, Linear) else numbers(5, 5, 2)
-        step = make_step(optimiser, seen, [0, 1, 2, 0, 1], numbers(6, 5))
-        learner, losses = init_learner(q, optimiser), []
-        for _ in range(200):
-            learner, loss, _ = step(learner)
-            losses.append(float(loss))
-        assert losses[20] < losses[0]
-        assert losses[-1] < 0.02 * losses[0]
-        if isinstance(q, MLP):  # how inputs are scaled is not learned
-            np.testing.assert_array_equal(learner.q.shift, q.shift)
-            np.testing.assert_array_equal(learner.q.scale, q.scale)
-
 
 class TestMovedTarget:
     @pytest.mark.parametrize("make", [table, network])
@@ -172,15 +138,6 @@ class TestMovedTarget:
         ):
             np.testing.assert_array_equal(now, before)
 
-    def test_by_hand(self):
-        online = eqx.tree_at(lambda q: q.weight, table(), jnp.full((5, 3), 10.0))
-        target = eqx.tree_at(lambda q: q.weight, table(), jnp.full((5, 3), 2.0))
-        moved = moved_target(Learner(online, target, ()), 0.25)
-        np.testing.assert_allclose(moved.target.weight, np.full((5, 3), 4.0))
-
-
-# Actions
-
 
 class TestEpsilonGreedy:
     VALUES = jnp.array([0.1, -3.0, 2.5, 2.4])
@@ -191,17 +148,14 @@ class TestEpsilonGreedy:
         draw = jax.jit(jax.vmap(lambda key: epsilon_greedy(self.VALUES, epsilon, key=key)))
         return np.bincount(np.asarray(draw(keys)), minlength=4)
 
-    def test_without_exploration_the_best_is_taken(self):
-        assert self.counts(0.0).tolist() == [0, 0, self.DRAWS, 0]
-
-    @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
     def test_how_often_each_action_is_taken(self, epsilon):
         """Exploration may pick the best too; each count is binomial, and within five deviations."""
         counts = self.counts(epsilon)
         assert counts.sum() == self.DRAWS
         shares = np.full(4, epsilon / 4) + (1 - epsilon) * np.array([0, 0, 1, 0])
         deviation = np.sqrt(self.DRAWS * shares * (1 - shares))
-        assert np.all(np.abs(counts - self.DRAWS * shares) < 5 * deviation)
+        assert np.all(np.abs(counts - self.DRAWS * shares) <= 5 * deviation)
 
     def test_the_key_decides(self):
         assert self.counts(1.0, seed=1).tolist() == self.counts(1.0, seed=1).tolist()
@@ -212,9 +166,6 @@ class TestEpsilonGreedy:
         assert int(epsilon_greedy(jnp.array([1.0, 2.0, 2.0]), 0.0, key=jax.random.key(0))) == 1
 
 
-# The network
-
-
 class TestNetwork:
     @pytest.mark.parametrize(
         ("shape", "n_states", "name", "kind"),
@@ -222,14 +173,11 @@ class TestNetwork:
     )
     def test_is_chosen_by_the_shape_of_an_observation(self, shape, n_states, name, kind):
         spec = q_spec(shape, n_states, 5, (12, 9))
-        assert (spec.name, spec.shape, spec.dim) == (name, shape, 5)
+        assert (spec.name, spec.shape, spec.dim, spec.n_states) == (name, shape, 5, n_states)
         q = encoder_skeleton(spec)
         assert isinstance(q, kind)
         seen = jax.ShapeDtypeStruct((3, *shape), np.int32 if shape == () else np.float32)
         assert eqx.filter_eval_shape(q_values, q, seen).shape == (3, 5)
-
-    def test_a_table_has_a_row_for_each_index(self):
-        assert q_spec((), 7, 4, (12,)).n_states == 7
 
     def test_hidden_are_the_widths_of_the_mlp(self):
         spec = q_spec((2,), None, 4, (12, 9))
@@ -237,94 +185,12 @@ class TestNetwork:
         assert [layer.weight.shape for layer in q.layers] == [(12, 2), (9, 12), (4, 9)]
 
     def test_other_shapes_are_refused(self):
-        with pytest.raises(ConfigError, match=r"observations of shape \(3, 3\) cannot be embedded"):
+        with pytest.raises(ConfigError, match=r"\(3, 3\)"):
             q_spec((3, 3), None, 4, (8,))
-
-
-# When the policy is evaluated
-
-
-@given(st.integers(1, 400), st.integers(1, 500))
-def test_evaluations_are_regular_and_one_is_at_the_end(steps, every):
-    found = evaluation_steps(AgentSettings(steps=steps, evaluate_every=every))
-    assert found.tolist() == [s for s in range(1, steps + 1) if s % every == 0 or s == steps]
 
 
 def test_values_that_run_away_are_named_with_a_remedy():
     error = not_finite(40)
     assert isinstance(error, NonFiniteError)
-    assert "not finite at step 40; lower --learning-rate" in str(error)
-
-
-# The replay
-
-
-def some_transitions(count: int) -> list[tuple]:
-    return [
-        (np.array([i, i + 0.5]), i % 3, -float(i), np.array([i + 1, i + 1.5]), i % 4 == 0)
-        for i in range(count)
-    ]
-
-
-def filled_replay(capacity: int, count: int) -> Transitions:
-    replay = empty_replay(capacity, (2,), np.float32)
-    for place, transition in enumerate(some_transitions(count)):
-        store(replay, place, *transition)
-    return replay
-
-
-class TestReplay:
-    @pytest.mark.parametrize(("shape", "dtype"), [((), np.int32), ((3,), np.float32), ((4, 5, 3), np.uint8)])
-    def test_room(self, shape, dtype):
-        replay = empty_replay(6, shape, dtype)
-        for seen in (replay.observations, replay.next_observations):
-            assert (seen.shape, seen.dtype) == ((6, *shape), dtype)
-        assert (replay.actions.shape, replay.rewards.shape, replay.terminated.shape) == ((6,), (6,), (6,))
-        assert replay.terminated.dtype == bool
-        assert np.issubdtype(replay.actions.dtype, np.integer)
-        assert np.issubdtype(replay.rewards.dtype, np.floating)
-
-    def test_states_before_and_after_do_not_share_memory(self):
-        replay = empty_replay(3, (2,), np.float32)
-        assert not np.shares_memory(replay.observations, replay.next_observations)
-
-    def test_what_is_stored_is_there_and_nowhere_else(self):
-        replay = filled_replay(5, 3)
-        np.testing.assert_array_equal(replay.observations[:3], [[0, 0.5], [1, 1.5], [2, 2.5]])
-        np.testing.assert_array_equal(replay.next_observations[:3], [[1, 1.5], [2, 2.5], [3, 3.5]])
-        assert replay.actions.tolist() == [0, 1, 2, 0, 0]
-        assert replay.rewards.tolist() == [0, -1, -2, 0, 0]
-        assert replay.terminated.tolist() == [True, False, False, False, False]
-        assert not replay.observations[3:].any()
-
-    def test_a_transition_needs_every_part(self):
-        with pytest.raises(ValueError, match="zip"):
-            store(empty_replay(3, (), np.int32), 0, 1, 2, 3.0, 4)
-
-    def test_draws_are_of_what_is_filled_and_rows_stay_together(self):
-        replay = filled_replay(100, 20)
-        batch = draw(replay, 10, 500, np.random.default_rng(0))
-        places = batch.observations[:, 0].astype(int)
-        assert set(places) == set(range(10))
-        for field, array in zip(Transitions._fields, replay, strict=True):
-            np.testing.assert_array_equal(getattr(batch, field), array[places])
-
-    def test_draws_are_uniform(self):
-        batch = draw(filled_replay(100, 10), 10, 10_000, np.random.default_rng(1))
-        counts = np.bincount(batch.observations[:, 0].astype(int), minlength=10)
-        assert np.all(np.abs(counts - 1_000) < 5 * np.sqrt(10_000 * 0.1 * 0.9))
-
-    def test_a_batch_does_not_change_when_the_replay_does(self):
-        replay = filled_replay(10, 10)
-        batch = draw(replay, 10, 4, np.random.default_rng(2))
-        before = batch.rewards.copy()
-        replay.rewards[:] = 99.0
-        np.testing.assert_array_equal(batch.rewards, before)
-
-    def test_the_generator_decides(self):
-        replay = filled_replay(50, 50)
-        first, again, other = (
-            draw(replay, 50, 20, np.random.default_rng(seed)).rewards for seed in (3, 3, 4)
-        )
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)
+    assert "step 40" in str(error)
+    assert "--learning-rate" in str(error)

@@ -1,63 +1,28 @@
 import contextlib
 import dataclasses
-import io
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-import warnings
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import matplotlib.image
 import numpy as np
 import pytest
 
 import lapwing
-from lapwing.cli.main import main
+from lapwing import storage
 from lapwing.data.experience import Experience
 from lapwing.settings.learn import LearnSettings
-from tests.test_storage import in_own_mount
+from tests.support.command_line import called, refused
+from tests.support.processes import in_own_mount
 
 SMALL = ["--transitions", "5000", "--dim", "4", "--steps", "20", "--hidden", "16", "--fourier-features", "16"]
 QUICK = ["--transitions", "5000", "--dim", "3", "--steps", "2", "--observation", "index"]
 TRUTHS = ["gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_floor", "eigenvalues_exact"]
 NAMED_IN_THE_JSON = [*TRUTHS, "eigenvalues", "learn_seconds", "compile_seconds", "steps", "states", "run"]
-
-
-def called(*arguments: str | Path) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of the command line, in this process."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as exit:
-            code = exit.code if isinstance(exit.code, int) else 1
-    return code, out.getvalue(), unboxed(err.getvalue())
-
-
-def unboxed(text: str) -> str:
-    """What is written, without the frame that may be around it and the lines that it is broken into."""
-    return " ".join(re.sub("[│─╭╮╰╯━╸]", " ", text).split())
-
-
-def refused(*arguments: str | Path) -> str:
-    """The message of a command that ends with 2, prints nothing else, and leaves nothing behind."""
-    before = sorted(Path.cwd().rglob("*"))
-    code, out, err = called(*arguments)
-    assert code == 2, err
-    assert out == ""
-    assert "Traceback" not in err
-    assert sorted(Path.cwd().rglob("*")) == before
-    return err
-
-
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture(scope="session")
@@ -69,12 +34,7 @@ def learned(tmp_path_factory) -> tuple[Path, str, str]:
     return out, stdout, stderr
 
 
-# Help
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["learn", "--help"], ["evaluate", "--help"], ["learn", "-h"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["learn", "-h"]])
 def test_help_is_no_error(arguments):
     code, out, _ = called(*arguments)
     assert code == 0
@@ -100,34 +60,19 @@ def test_the_version():
     assert called("--version") == (0, f"lapwing {lapwing.__version__}\n", "")
 
 
-@pytest.mark.parametrize(
-    "command", [[sys.executable, "-m", "lapwing"], [str(Path(sys.executable).with_name("lapwing"))]]
-)
-def test_both_ways_to_call_it(command):
-    finished = subprocess.run([*command, "--help"], capture_output=True, text=True)
-    assert finished.returncode == 0
-    assert "learn" in finished.stdout
-
-
-# lapwing learn
-
-
 def test_json_is_the_only_line_on_standard_output(learned):
-    _, out, _ = learned
+    folder, out, err = learned
     assert out.endswith("}\n")
     assert out.count("\n") == 1
     result = json.loads(out)
     assert set(NAMED_IN_THE_JSON) <= result.keys()
-
-
-def test_the_json_holds_the_measures_of_the_run(learned):
-    folder, out, _ = learned
-    result = json.loads(out)
     assert (result["run"], result["steps"], result["states"]) == (str(folder), 20, 152)
     assert len(result["cosine"]) == len(result["eigenvalues"]) == len(result["eigenvalues_exact"]) == 4
     assert 0 < result["gap_floor"] < result["gap"] < result["gap_random"]
     assert 0 < result["cosine_mean"] <= 1
-    assert result == json.loads((folder / "result.json").read_text())
+    assert result == storage.read_checked_json(folder / "result.json")
+    for words in ("FourRoom", "true chain", "objective gap", f"{result['gap']:.4g}", "learning 20/20"):
+        assert words in err
 
 
 def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_error(elsewhere):
@@ -135,26 +80,6 @@ def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_er
     assert (code, out) == (0, "")
     assert "objective gap" in err
     assert "run/figures" in err
-
-
-def test_the_table_names_the_operator_and_the_measures(learned):
-    _, _, err = learned
-    for words in ("FourRoom: against the true chain", "objective gap", "random basis", "eigenvalues"):
-        assert words in err
-    assert "learning 20/20" in err
-
-
-def test_the_figures_are_pictures(learned):
-    folder, _, _ = learned
-    names = {path.stem for path in (folder / "figures").iterdir()}
-    assert names == {"eigenfunctions", "spectrum", "distances", "learning"}
-    for name in names:
-        pixels = matplotlib.image.imread(folder / "figures" / f"{name}.png")
-        assert pixels.shape[0] > 100
-        assert pixels.shape[1] > 100
-        assert pixels.std() > 0
-        root = ElementTree.parse(folder / "figures" / f"{name}.svg").getroot()
-        assert root.tag.endswith("svg")
 
 
 def test_two_runs_without_a_folder_go_to_two(elsewhere):
@@ -213,7 +138,7 @@ def test_warnings_are_single_lines_on_standard_error(elsewhere):
         *("--lam", "0.9", "--beta", "5", "--delta", "0.05"),
     )
     assert (code, out) == (0, "")
-    assert "warning: only 9 of 20 dimensions survive beta=5 and delta=0.05 at lam=0.9" in err
+    assert "warning: only 9 of 20 dimensions survive beta=5" in err
     assert "LapwingWarning" not in err
     assert ".py:" not in err
 
@@ -227,9 +152,6 @@ def test_a_run_is_refused_resumed_and_overwritten(elsewhere):
     assert (code, json.loads(out)["steps"]) == (0, 2)
     code, out, _ = called(*command, "--overwrite", "--steps", "3")
     assert (code, json.loads(out)["steps"]) == (0, 3)
-
-
-# lapwing evaluate
 
 
 def test_evaluating_a_run_gives_its_measures_again(learned):
@@ -247,13 +169,170 @@ def test_evaluating_a_run_gives_its_measures_again(learned):
     assert "objective gap" in err
 
 
+ENVIRONMENT = """
+from pathlib import Path
+import gymnasium
+import numpy as np
+
+Path("ran").write_text("it did")
+
+class Walk(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = np.zeros(1, np.float32)
+        return self.at.copy(), {}
+
+    def step(self, action):
+        self.at += 2 * action - 1
+        return self.at.copy(), 0.0, False, bool(self.np_random.random() < 0.1), {}
+"""
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory) -> Path:
+    """A folder with an environment's file and a run that was learned in it."""
+    folder = tmp_path_factory.mktemp("walked")
+    (folder / "walk.py").write_text(ENVIRONMENT)
+    with contextlib.chdir(folder):
+        words = ("--out", "run", "--transitions", "500", "--dim", "2", "--steps", "2", "--hidden", "8")
+        code, _, err = called("learn", "gym:walk.py:Walk", *words, "--fourier-features", "8")
+        assert code == 0, err
+        Path("ran").unlink()
+    return folder
+
+
+@pytest.fixture
+def from_someone(walked, tmp_path, monkeypatch) -> Path:
+    """A copy of that folder, with which nothing has been done yet."""
+    monkeypatch.chdir(shutil.copytree(walked, tmp_path / "copy"))
+    return Path("run")
+
+
+def test_a_run_folder_runs_no_file(from_someone):
+    """Whatever reads it: the file that its config.json names may be anyone's."""
+    assert called("evaluate", "run")[0] == 0
+    assert lapwing.load("run").dim == 2
+    Path("run/experience.npz").unlink()
+    assert lapwing.load("run").dim == 2
+    told = refused("evaluate", "run")
+    assert "walk.py:Walk" in told
+    assert "--env gym:" in told
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("env_id", ["walk:Walk-v0", "./walk.py:Walk", "nowhere/walk.py:Walk"])
+def test_a_run_folder_imports_no_module(from_someone, env_id, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    Path("run/experience.npz").unlink()
+    path = Path("run/config.json")
+    config = storage.read_checked_json(path)
+    storage.write_checked_json(path, config | {"target": config["target"] | {"env_id": env_id}})
+    assert env_id in refused("evaluate", "run")
+    assert not Path("ran").exists()
+
+
+def test_a_file_that_the_user_names_is_run(from_someone):
+    Path("run/experience.npz").unlink()
+    Path("walk.py").rename("moved.py")
+    assert "gym:walk.py:Walk" in refused("evaluate", "run", "--env", "gym:CartPole-v1")
+    assert "gym:walk.py:Walk" in refused("evaluate", "run", "--env", "FourRoom")
+    assert called("evaluate", "run", "--env", "gym:moved.py:Walk")[0] == 0
+    assert Path("ran").exists()
+    assert Path("run/experience.npz").exists()
+
+
+def test_an_agent_of_a_file_is_evaluated_without_running_it(from_someone):
+    code, _, err = called("train", "gym:walk.py:Walk", *TINY, "--out", "agent")
+    assert code == 0, err
+    Path("ran").unlink()
+    assert called("evaluate", "agent")[0] == 0
+    assert "--env" in refused("evaluate", "agent", "--env", "gym:walk.py:Walk")
+    assert not Path("ran").exists()
+
+
+def test_an_environment_is_named_only_for_a_run_that_has_one(learned, elsewhere):
+    assert "--env" in refused("evaluate", learned[0], "--env", "gym:CartPole-v1")
+
+
+def test_a_target_that_is_not_described_in_full_is_refused(from_someone):
+    path = Path("run/config.json")
+    config = storage.read_checked_json(path)
+    for target in (
+        {"kind": "gym"},
+        {"kind": "gym", "env_id": 7},
+        {"kind": "maze", "name": 1},
+        {"kind": "arena"},
+    ):
+        storage.write_checked_json(path, config | {"target": target})
+        assert "run " in refused("evaluate", "run")
+
+
+def test_a_run_that_is_held_is_not_evaluated(learned, elsewhere):
+    out = Path(shutil.copytree(learned[0], elsewhere / "run"))
+    shutil.rmtree(out / "figures")
+    with storage.lock(out):
+        assert "another process is writing to" in refused("evaluate", "run")
+    assert not (out / "figures").exists()
+
+
+def test_brackets_in_names_are_shown_as_they_are(elsewhere):
+    """They are Rich's markup, which must not vanish from a name, nor break the table."""
+    Path("a[/b]").mkdir(parents=True)
+    Path("a[/b]/[red]c.txt").write_text("#####\n#...#\n#.G.#\n#####\n")
+    code, _, err = called("learn", "a[/b]/[red]c.txt", "--out", "a[/b]/run[bold]", *QUICK)
+    assert code == 0, err
+    assert "[red]c: against" in err
+    assert "a[/b]/run[bold]: the run" in err
+    code, _, err = called("audit", "a[/b]/[red]c.txt", "a[/b]/run[bold]", "--out", "a[/b]/audit")
+    assert code == 0, err
+    assert "φ2: a[/b]/run[bold]" in err
+    assert "[red]c, goal" in err
+    np.savez(
+        "a[/b]/d.npz", **{"x[/b]": np.ones(2), "observations": np.ones((4, 2)), "lengths": np.array([4])}
+    )
+    code, _, err = called("data", "inspect", "a[/b]/d.npz")
+    assert "x[/b]" in err
+    assert "Traceback" not in err
+    assert "[/b]" in refused("evaluate", "a[/b]/run[bold]", "--nope[/b]")
+
+
+def test_a_name_that_is_too_long_is_refused(elsewhere):
+    long = "long" * 100
+    for arguments in (("learn", "FourRoom", "--out", long, *QUICK), ("evaluate", long), ("learn", long)):
+        assert long in refused(*arguments)
+    for arguments in (("audit", "HardMaze", "--out", long), ("reproduce", "fig2", "--out", long)):
+        assert long in refused(*arguments)
+
+
+def test_a_folder_that_is_gone_before_the_pictures_is_named(elsewhere, monkeypatch):
+    from lapwing.runs import learn
+
+    run = learn.run
+
+    def run_and_lose(*arguments, **options):
+        outcome = run(*arguments, **options)
+        shutil.rmtree("run")
+        return outcome
+
+    monkeypatch.setattr(learn, "run", run_and_lose)
+    code, out, err = called("learn", "FourRoom", "--out", "run", *QUICK)
+    assert (code, out) == (2, "")
+    assert "lapwing: run: no such file or folder" in err
+
+
+def test_a_huge_file_is_refused_unread(elsewhere):
+    with Path("huge.txt").open("wb") as file:
+        file.truncate(20 * 2**30)
+    assert "huge.txt" in refused("learn", "huge.txt")
+
+
 def test_what_is_no_run_cannot_be_evaluated(elsewhere):
     Path("empty").mkdir()
-    assert "empty is not a run folder: it has no config.json" in refused("evaluate", "empty")
-    assert "gone is not a run folder" in refused("evaluate", "gone")
-
-
-# Mistakes
+    for name in ("empty", "gone"):
+        assert f"{name} is not a run folder" in refused("evaluate", name)
 
 
 @pytest.mark.parametrize(
@@ -263,26 +342,19 @@ def test_what_is_no_run_cannot_be_evaluated(elsewhere):
             ["learn", "FourRom"],
             "unknown target 'FourRom': it is neither a maze nor a file; did you mean FourRoom?",
         ),
-        (["learn"], "name a target: lapwing learn FourRoom"),
+        (["learn"], "lapwing learn FourRoom"),
         (["learn", "gone.npz"], "gone.npz"),
-        (["learn", "gym:CartPol-v1"], "did you mean CartPole-v1?"),
-        (["lern", "FourRoom"], "did you mean learn?"),
-        (["learn", "FourRoom", "--dimm", "3"], "--dim "),
+        (["lern", "FourRoom"], "learn?"),
         (["learn", "FourRoom", "--learning-rat", "3"], "--learning-rate"),
-        (["learn", "FourRoom", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
-        (["learn", "FourRoom", "--preset=papr"], "unknown preset 'papr'; did you mean paper?"),
+        (["learn", "FourRoom", "--preset", "papr"], "'papr'; did you mean paper?"),
+        (["learn", "FourRoom", "--preset=papr"], "'papr'; did you mean paper?"),
         (["learn", "FourRoom", "--observation", "imag"], "'image'"),
         (["learn", "FourRoom", "--dim", "many"], "--dim"),
         (["learn", "FourRoom", "--dim"], "--dim"),
-        (["learn", "FourRoom", "--resume"], "resume needs --out"),
+        (["learn", "FourRoom", "--resume"], "--out"),
         (["learn", "FourRoom", "--out", "x", "--resume", "--overwrite"], "exclude each other"),
-        (["learn", "FourRoom", "--dim", "153"], "dim must be between 1 and 152 states, not 153; lower --dim"),
-        (
-            ["learn", "FourRoom", "--true-chain", "--estimator", "sampled"],
-            "true_chain goes with estimator exact",
-        ),
-        (["learn", "FourRoom", "--encoder", "conv"], "encoder conv does not take observations of shape (2,)"),
-        (["learn", "gym:CartPole-v1", "--true-chain"], "true_chain needs a maze"),
+        (["learn", "FourRoom", "--dim", "153"], "153"),
+        (["learn", "FourRoom", "--true-chain", "--estimator", "sampled"], "true_chain"),
         ([], "learn"),
         (["evaluate"], "RUN"),
     ],
@@ -296,14 +368,7 @@ def test_a_mistake_is_told_in_a_sentence(elsewhere, arguments, message):
 
 @pytest.mark.parametrize(
     "option",
-    [
-        *("--lam=nan", "--lam=1", "--lam=-0.1", "--lam=inf", "--lam-final=1.5"),
-        *("--beta=nan", "--beta=inf", "--beta=0", "--beta=-1", "--delta=0", "--delta=nan"),
-        *("--dim=0", "--dim=-3", "--steps=0", "--transitions=0", "--transitions=-5", "--batch=1"),
-        *("--learning-rate=0", "--learning-rate=nan", "--learning-rate=-1", "--hidden=0", "--seed=-1"),
-        *("--episode-length=0", "--fourier-bandwidth=inf", "--fourier-features=0", "--oversample=-1"),
-        *("--seed=4294967296", "--steps=2147483648"),
-    ],
+    ["--lam=nan", "--lam=-0.1", "--beta=inf", "--dim=-3", "--batch=1", "--hidden=0", "--seed=4294967296"],
 )
 def test_a_number_that_makes_no_sense_is_named(elsewhere, option):
     name, value = option.removeprefix("--").split("=")
@@ -318,28 +383,17 @@ def test_a_whole_number_can_be_written_in_other_ways(elsewhere, written, number)
     assert f"not {number}" in refused("learn", "FourRoom", "--dim", written, "--transitions", "500")
 
 
-@pytest.mark.parametrize("written", ["2.5", "many", "inf", "nan", "1e-3"])
+@pytest.mark.parametrize("written", ["2.5", "many", "nan"])
 def test_what_is_no_whole_number_is_named(elsewhere, written):
-    told = " ".join(refused("learn", "FourRoom", "--transitions", written).replace("│", " ").split())
-    assert "Error parsing --transitions: a whole number is wanted" in told
-    assert f"not '{written}'" in told
+    told = refused("learn", "FourRoom", "--transitions", written)
+    assert "--transitions" in told
+    assert f"'{written}'" in told
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("###\n###\n", "maze bad: no floor"),
-        ("#####\n#G.G#\n#####\n", "maze bad: 2 goals"),
-        ("#####\n#..\n#####\n", "maze bad: line 2 has 3 cells and line 1 has 5"),
-        ("#####\n#.?.#\n#####\n", "maze bad: unknown mark '?' in line 2, column 3"),
-        (b"\xff\xfe\x00", "bad.txt cannot be read as text"),
-    ],
-)
-def test_a_maze_that_cannot_be_walked(elsewhere, text, message):
-    Path("bad.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
-    told = refused("learn", "bad.txt")
-    assert told.startswith("lapwing: ")
-    assert message in told
+@pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
+def test_a_maze_that_cannot_be_walked(elsewhere, text):
+    Path("bad.txt").write_bytes(text)
+    assert re.match(r"lapwing: maze (bad: |file bad\.txt )", refused("learn", "bad.txt"))
 
 
 class Bomb:
@@ -351,18 +405,10 @@ class Bomb:
 
 BAD_DATA = {
     "pickled": ({"observations": np.array([Bomb()], dtype=object), "lengths": np.array([1])}, "pickled"),
-    "text": ({"observations": np.array([["a"], ["b"]]), "lengths": np.array([2])}, "must hold numbers"),
-    "complex": ({"observations": np.ones((2, 1), complex), "lengths": np.array([2])}, "must hold numbers"),
-    "lengths": ({"observations": np.ones((2, 1)), "lengths": np.array([2.0])}, "lengths must be"),
-    "one-step": (
-        {"observations": np.ones((3, 1)), "lengths": np.array([2, 1])},
-        "episode 1 has 1 observations",
-    ),
-    "empty": ({"observations": np.ones((0, 1)), "lengths": np.array([], int)}, "there are no episodes"),
-    "empty-episode": ({"observations": np.ones((2, 1)), "lengths": np.array([2, 0])}, "episode 1 has 0"),
-    "sum": ({"observations": np.ones((3, 1)), "lengths": np.array([2])}, "lengths add up to 2"),
-    "nan": ({"observations": np.array([[1.0], [np.nan]]), "lengths": np.array([2])}, "NaN or infinity"),
-    "missing": ({"observations": np.ones((3, 1))}, "no array 'lengths'"),
+    "lengths": ({"observations": np.ones((2, 1)), "lengths": np.array([2.0])}, "lengths"),
+    "one-step": ({"observations": np.ones((3, 1)), "lengths": np.array([2, 1])}, "episode 1 "),
+    "nan": ({"observations": np.array([[1.0], [np.nan]]), "lengths": np.array([2])}, "episode 0, step 1"),
+    "missing": ({"observations": np.ones((3, 1))}, "'lengths'"),
 }
 
 
@@ -375,52 +421,18 @@ def test_data_that_cannot_be_learned_from(elsewhere, name):
     assert message in told
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip", b"\x80\x04N."])
-def test_a_file_that_is_no_npz(elsewhere, content):
-    Path("bad.npz").write_bytes(content)
-    assert "bad.npz" in refused("learn", "bad.npz")
-
-
 def test_a_folder_that_is_not_lapwings_is_untouched(elsewhere):
     Path("mine").mkdir()
     Path("mine/thesis.tex").write_text("all of it")
-    told = refused("learn", "FourRoom", "--out", "mine", "--overwrite", *QUICK)
-    assert "mine is not empty and not a run folder" in told
+    assert "thesis.tex" in refused("learn", "FourRoom", "--out", "mine", "--overwrite", *QUICK)
     assert Path("mine/thesis.tex").read_text() == "all of it"
-
-
-def test_a_file_in_the_way_of_the_folder(elsewhere):
-    Path("file").write_text("mine")
-    assert "file is in the way" in refused("learn", "FourRoom", "--out", "file", *QUICK)
-    assert "a part of the path is a file" in refused("learn", "FourRoom", "--out", "file/run", *QUICK)
 
 
 def test_learning_that_blows_up_names_the_step(elsewhere):
     code, out, err = called("learn", "FourRoom", "--out", "run", "--learning-rate", "1e30", *SMALL)
     assert (code, out) == (2, "")
-    assert "lapwing: the loss is not finite at step 1; lower --learning-rate" in err
+    assert "at step 1; lower --learning-rate" in err
     assert "Traceback" not in err
-
-
-# As a process of its own
-
-
-@pytest.mark.slow
-def test_the_whole_command_as_a_process(tmp_path):
-    command = [sys.executable, "-m", "lapwing", "learn", "FourRoom", "--json", *QUICK]
-    finished = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr
-    assert "\x1b" not in finished.stderr
-    result = json.loads(finished.stdout)
-    assert finished.stdout.count("\n") == 1
-    assert result["run"] == "runs/FourRoom"
-    assert (tmp_path / "runs" / "FourRoom" / "representation.safetensors").exists()
-
-    command = [sys.executable, "-m", "lapwing", "learn", "FourRom"]
-    finished = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert (finished.returncode, finished.stdout) == (2, "")
-    assert finished.stderr.count("\n") == 1
-    assert finished.stderr.startswith("lapwing: unknown target 'FourRom'")
 
 
 @pytest.mark.slow
@@ -480,8 +492,6 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path):
     assert printed == ["2 True False", "0", "True"]
 
 
-# Agents and the audit of their rewards
-
 TINY = ["--random-steps", "200", "--steps", "40", "--evaluate-every", "20", "--hidden", "8"]
 
 
@@ -520,64 +530,32 @@ def test_the_folder_of_an_agent_is_named_by_its_reward(elsewhere):
     assert (elsewhere / "runs" / "TwoRoom-sparse" / "agent.safetensors").is_file()
 
 
-def test_an_agent_on_a_gymnasium_environment(elsewhere):
-    code, out, err = called("train", "gym:CartPole-v1", *TINY, "--json", "--out", "pole")
-    assert code == 0, err
-    result = json.loads(out)
-    assert (result["target"], result["reward"], len(result["returns"])) == ("CartPole-v1", None, 2)
-    assert lapwing.load_agent("pole").act(np.zeros(4)) in (0, 1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("train", "name a target: lapwing train HardMaze"),
-        ("train HardMaze --goal 0,0", "goal (0,0) is a wall of HardMaze; choose a floor cell"),
-        ("train HardMaze --goal 99,1", "goal (99,1) lies outside HardMaze of 16 x 16 cells"),
+        ("train", "lapwing train HardMaze"),
+        ("train HardMaze --goal 0,0", "goal (0,0)"),
         ("train HardMaze --goal there", "goal must be ROW,COLUMN such as 10,3, not 'there'"),
-        ("train FourRoom", "FourRoom has no cell marked G; name one with --goal ROW,COLUMN"),
+        ("train FourRoom", "--goal ROW,COLUMN"),
         ("train HardMaze --reward mixx", "rawmix"),
-        ("train HardMaze --gamma 1", "gamma must be a number above 0 and below 1, not 1.0"),
-        ("train HardMaze --epsilon 2", "epsilon must be a number at least 0 and at most 1, not 2.0"),
-        ("train HardMaze --scale nan", "scale must be a number above 0, not nan"),
-        ("train HardMaze --steps 0", "steps must be a whole number at least 1"),
-        ("train HardMaze --resume", "resume needs --out"),
-        ("train HardMaze --filter heat --preset paper", "filter 'heat' needs single eigenfunctions"),
-        (
-            "train HardMaze --reward l2 --preset paper",
-            "preset says how φ is learned, and none",
-        ),
-        ("train gym:Pendulum-v1", "DQN needs a Discrete action space, not Box"),
-        ("train gym:CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1?"),
-        ("train gym:CartPole-v1 --reward mix", "reward='mix' goes with mazes"),
-        ("train nowhere.npz", "no data file nowhere.npz"),
-        ("audit", "name a maze or a run: lapwing audit HardMaze"),
+        ("train HardMaze --scale nan", "scale"),
+        ("train HardMaze --resume", "--out"),
+        ("train HardMaze --filter heat --preset paper", "'heat'"),
+        ("train HardMaze --reward l2 --preset paper", "preset"),
+        ("train gym:Pendulum-v1", "Box"),
+        ("train gym:CartPole-v1 --reward mix", "reward='mix'"),
+        ("train nowhere.npz", "nowhere.npz"),
+        ("audit", "lapwing audit HardMaze"),
         ("audit HardMaze TwoRoom", "TwoRoom is of another maze than HardMaze"),
         ("audit gym:CartPole-v1", "gym:CartPole-v1 is no maze"),
-        ("audit HardMaze --goal 3,3", "goal (3,3) is a wall of HardMaze"),
-        ("audit HardMaze --gamma 2", "gamma must be a number above 0 and at most 1, not 2.0"),
-        ("trian HardMaze", "unknown command 'trian'; did you mean train?"),
+        ("audit HardMaze --gamma 2", "gamma"),
+        ("trian HardMaze", "'trian'; did you mean train?"),
     ],
 )
 def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, message):
     assert message in refused(*arguments.split())
 
 
-def test_a_goal_that_nothing_leads_to_is_told(elsewhere):
-    Path("sealed.txt").write_text("#######\n#..G#.#\n#######\n")
-    assert "goal (1,5) cannot be reached from the rest of sealed" in refused(
-        "train", "sealed.txt", "--goal", "1,5"
-    )
-
-
-def test_a_phi_of_another_maze_or_input_is_refused(elsewhere, four_room_run):
+def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     told = refused("train", "TwoRoom", "--representation", four_room_run)
-    assert "the representation was learned on FourRoom, not on this maze TwoRoom" in told
-    goal = ["--goal", "1,1", "--representation", four_room_run]
-    assert "sees position, not index" in refused("train", "FourRoom", *goal, "--observation", "index")
-    assert "uses no representation" in refused("train", "FourRoom", *goal, "--reward", "sparse")
-
-
-def test_an_agent_without_phi_is_no_representation(elsewhere):
-    assert called("train", "TwoRoom", "--reward", "sparse", *TINY, "--out", "run")[0] == 0
-    assert "holds an agent whose reward uses no φ" in refused("audit", "run")
+    assert "learned on FourRoom, not on this maze TwoRoom" in told

@@ -1,6 +1,7 @@
 import io
 import os
 import pickle
+import re
 import struct
 import tracemalloc
 import zipfile
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from lapwing.data.archives import BOMB_BYTES, MOST_BYTES, names_in, read_archive
+from lapwing.data.archives import BOMB_BYTES, names_in, read_archive
 from lapwing.errors import DatasetError
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -58,7 +59,7 @@ def path(tmp_path) -> Path:
 
 
 def refusal(path: Path, content: bytes | None = None, wanted=("a",), **options) -> str:
-    """The sentence that refuses the file."""
+    """What refuses the file."""
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(DatasetError) as caught:
@@ -68,8 +69,6 @@ def refusal(path: Path, content: bytes | None = None, wanted=("a",), **options) 
     assert "\n" not in sentence
     return sentence
 
-
-# What honest files hold
 
 dtypes = st.one_of(
     hnp.boolean_dtypes(),
@@ -122,30 +121,10 @@ def test_a_stored_array_is_held_once(path):
         tracemalloc.stop()
 
 
-def test_zeros_are_no_bomb(path):
-    np.savez_compressed(path, a=np.zeros(2**22))
-    assert path.stat().st_size * 900 < 2**25
-    assert not read_archive(path, ["a"])["a"].any()
-
-
 def test_names_with_a_folder(path):
     np.savez(path, **{"train/a..b": np.arange(3), "c:d": np.arange(2)})
     assert names_in(path) == ["train/a..b", "c:d"]
     np.testing.assert_array_equal(read_archive(path, ["train/a..b"])["train/a..b"], [0, 1, 2])
-
-
-def test_an_empty_archive(path):
-    np.savez(path)
-    assert names_in(path) == []
-    assert read_archive(path, ["a"]) == {}
-
-
-def test_archives_written_by_hand_are_read_if_they_are_honest(path):
-    array = np.arange(6.0).reshape(2, 3)
-    path.write_bytes(zipped({"name": "a.npy", "content": npy(array)}))
-    np.testing.assert_array_equal(read_archive(path, ["a"])["a"], array)
-    with np.load(path) as file:
-        np.testing.assert_array_equal(file["a"], array)
 
 
 def test_what_is_not_wanted_is_not_opened(path):
@@ -153,9 +132,6 @@ def test_what_is_not_wanted_is_not_opened(path):
     path.write_bytes(zipped({"name": "a.npy", "content": npy(np.arange(2))}, odd))
     np.testing.assert_array_equal(read_archive(path, ["a"])["a"], [0, 1])
     assert names_in(path) == ["a", "b"]
-
-
-# Pickles
 
 
 class Intruder:
@@ -173,17 +149,11 @@ class TestPickles:
     def test_objects_are_never_run(self, save, path):
         canary = path.parent / "canary"
         save(path, a=np.array([Intruder(canary)], object))
-        assert refusal(path).endswith(
-            "holds pickled Python objects, which lapwing never loads; save plain numeric arrays"
-        )
+        assert "pickled Python objects" in refusal(path)
         assert not canary.exists()
         with np.load(path, allow_pickle=True) as file:  # the canary is a live one
             file["a"][0].close()
         assert canary.exists()
-
-    def test_objects_in_records(self, path):
-        np.savez(path, a=np.zeros(2, [("x", "f4"), ("y", "O")]))
-        assert "pickled Python objects" in refusal(path)
 
     def test_an_object_array_is_refused_before_it_is_read(self, path):
         # Had it been read to its end, the checksum would have been refused.
@@ -191,59 +161,44 @@ class TestPickles:
         sentence = refusal(path, zipped({"name": "a.npy", "content": content, "crc": 1}))
         assert "pickled Python objects" in sentence
 
-    @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-    def test_a_bare_pickle(self, protocol, path):
+    @pytest.mark.parametrize(("protocol", "words"), [(0, "damaged"), (2, "pickled"), (5, "pickled")])
+    def test_a_bare_pickle(self, protocol, words, path):
         canary = path.parent / "canary"
-        sentence = refusal(path, pickle.dumps(Intruder(canary), protocol))
-        assert "holds pickled Python objects" in sentence
+        assert words in refusal(path, pickle.dumps(Intruder(canary), protocol))
         assert not canary.exists()
-
-    def test_a_bare_pickle_of_text(self, path):
-        canary = path.parent / "canary"
-        assert "damaged or not an .npz file" in refusal(path, pickle.dumps(Intruder(canary), 0))
-        assert not canary.exists()
-
-    def test_an_object_array_that_is_not_wanted(self, path):
-        np.savez(path, a=np.arange(3), b=np.array([{}], object))
-        assert list(read_archive(path, ["a"])) == ["a"]
-
-
-# Other kinds of file
 
 
 def test_no_file(tmp_path):
     for path in (tmp_path / "none.npz", tmp_path):
         assert refusal(path) == f"no data file {path}"
-        with pytest.raises(DatasetError, match="no data file"):
+        with pytest.raises(DatasetError, match=str(path)):
             names_in(path)
 
 
 def test_a_path_that_cannot_be(tmp_path):
-    assert "cannot be read (File name too long); check the path" in refusal(tmp_path / ("x" * 300))
+    assert "File name too long" in refusal(tmp_path / ("x" * 300))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read(path):
     np.savez(path, a=np.arange(3))
     path.chmod(0)
-    assert "cannot be read (Permission denied)" in refusal(path)
+    assert "Permission denied" in refusal(path)
 
 
 def test_a_single_array(path):
-    assert refusal(path, npy(np.arange(3))) == (
-        f"{path} is a single array, not an .npz file; save it with numpy.savez"
-    )
+    assert "single array" in refusal(path, npy(np.arange(3)))
 
 
-@pytest.mark.parametrize("content", [b"", b"P", b"PK\3\4", b"text, not an archive", b"\x93NUMP"])
+@pytest.mark.parametrize("content", [b"", b"PK\3\4", b"text, not an archive", b"\x93NUMP"])
 def test_not_an_archive(content, path):
-    assert "is damaged or not an .npz file (" in refusal(path, content)
+    assert "damaged" in refusal(path, content)
 
 
 def test_an_archive_behind_a_program(path):
     buffer = io.BytesIO()
     np.savez(buffer, a=np.arange(3))
-    assert "damaged or not an .npz file" in refusal(path, b"#!/bin/sh\nexit\n" + buffer.getvalue())
+    assert "damaged" in refusal(path, b"#!/bin/sh\nexit\n" + buffer.getvalue())
 
 
 @pytest.mark.parametrize("name", ["a", "a.npy"])
@@ -253,25 +208,14 @@ def test_an_archive_of_something_else(name, path):
 
 def test_records(path):
     np.savez(path, a=np.zeros(2, [("x", "f4"), ("y", "i4")]))
-    assert "holds records in 'a'; save plain numeric arrays" in refusal(path)
+    assert "records in 'a'" in refusal(path)
 
 
-def test_records_with_names_beyond_latin(path):
-    with pytest.warns(UserWarning, match="format 3.0"):
-        np.savez(path, a=np.zeros(2, [("φ", "f4")]))
-    assert "format (3, 0)" in refusal(path)
-
-
-# Names
-
-
-@pytest.mark.parametrize(
-    "name", ["../a.npy", "x/../a.npy", "..", "/a.npy", "x\\a.npy", "C:/a.npy", "a\0b.npy"]
-)
+@pytest.mark.parametrize("name", ["x/../a.npy", "..", "/a.npy", "x\\a.npy", "C:/a.npy", "a\0b.npy"])
 def test_names_that_lead_elsewhere(name, path):
     content = zipped({"name": "a.npy", "content": npy(np.arange(2))}, {"name": name, "content": b""})
-    assert f"holds an entry {name!r}, a path and not the name of an array" in refusal(path, content)
-    with pytest.raises(DatasetError, match="a path and not"):
+    assert repr(name) in refusal(path, content)
+    with pytest.raises(DatasetError, match=re.escape(repr(name))):
         names_in(path)
 
 
@@ -281,26 +225,19 @@ def test_two_arrays_of_a_name(names, path):
     assert f"holds two arrays {names[1].removesuffix('.npy')!r}" in refusal(path, content)
 
 
-# Sizes
-
-
 @pytest.mark.parametrize(
     "said",
     [
         {"shape": (3,)},
         {"shape": (5,)},
         {"shape": ()},
-        {"shape": (0,)},
         {"shape": (2**62, 4)},
-        {"shape": (-4,)},
         {"shape": (-2, -2)},
-        {"shape": (4, -1, -1)},
+        {"shape": (0, 10**30)},
         {"descr": "<f4"},
-        {"descr": "<f8", "shape": (4, 0, 10**30)},
         {"descr": "<U0", "shape": (10**15,)},
         {"descr": "nonsense"},
         {"descr": 7},
-        {"shape": 4},
         {"shape": [4]},
         {"fortran_order": "yes"},
         {"more": 1},
@@ -308,36 +245,22 @@ def test_two_arrays_of_a_name(names, path):
     ids=str,
 )
 def test_headers_that_lie(said, path):
-    content = zipped({"name": "a.npy", "content": npy(np.arange(4.0), **said)})
-    assert "is damaged or not an .npz file (" in refusal(path, content)
-
-
-def test_an_empty_array_of_an_impossible_shape(path):
-    content = zipped({"name": "a.npy", "content": npy(np.zeros(0), shape=(0, 10**30))})
-    assert "is damaged or not an .npz file (" in refusal(path, content)
+    array = np.zeros(0) if said == {"shape": (0, 10**30)} else np.arange(4.0)
+    assert "damaged" in refusal(path, zipped({"name": "a.npy", "content": npy(array, **said)}))
 
 
 def test_what_is_read_is_limited(path):
     np.savez(path, a=np.zeros(1000), b=np.zeros(1000), c=np.zeros(10_000))
     total = 2 * (8000 + 128)  # numpy aligns what follows its header to 64 bytes
     assert len(read_archive(path, ["a", "b"], most_bytes=total + 1)) == 2
-    sentence = refusal(path, wanted=["a", "b"], most_bytes=total)
-    assert "of a, b, and at most 0.0 GiB are read on this machine; keep fewer episodes" in sentence
-
-
-def test_the_limit_leaves_half_of_the_memory():
-    assert 0 < MOST_BYTES <= 8 * 2**30
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert memory >= 2 * MOST_BYTES
+    assert "of a, b, and at most 0.0 GiB" in refusal(path, wanted=["a", "b"], most_bytes=total)
 
 
 def test_a_bomb(path):
     size = BOMB_BYTES + 2**20
     content = deflated_zeros(size)
     entry = {"name": "a.npy", "content": content, "size": size, "method": DEFLATED}
-    sentence = refusal(path, zipped(entry))
-    assert f"holds 1.0 GiB of 'a' in {len(content):,} bytes, as only a decompression bomb does" in sentence
-    assert sentence.endswith("save it uncompressed with numpy.savez")
+    assert f"1.0 GiB of 'a' in {len(content):,} bytes" in refusal(path, zipped(entry))
 
 
 def test_a_bomb_of_2_gib_that_says_it_is_small_unpacks_no_further(path):
@@ -360,7 +283,7 @@ def test_a_long_header_is_not_read(path):
     entry = {"name": "a.npy", "content": content, "size": 2**26, "method": DEFLATED}
     tracemalloc.start()
     try:
-        assert "the header of an array takes 67,108,852 bytes" in refusal(path, zipped(entry))
+        assert "67,108,852 bytes" in refusal(path, zipped(entry))
         assert tracemalloc.get_traced_memory()[1] < 2**23
     finally:
         tracemalloc.stop()
@@ -374,17 +297,16 @@ def test_a_large_directory(path):
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"flags": 0x1}, "holds 'a' encrypted; save it with numpy.savez"),
-        ({"flags": 0x40}, "holds 'a' encrypted"),
-        ({"flags": 0x20}, "is damaged or not an .npz file"),
-        ({"method": zipfile.ZIP_BZIP2}, "holds 'a' compressed by method 12; save it with numpy.savez"),
-        ({"method": zipfile.ZIP_LZMA}, "compressed by method 14"),
-        ({"method": 99}, "compressed by method 99"),
-        ({"size": 10**9}, "has two sizes, 1000000000 and"),
-        ({"size": 10**9, "packed_size": 10**9}, "goes on after the end of the file"),
-        ({"size": 10**9, "packed_size": 10**9, "method": DEFLATED}, "goes on after the end of the file"),
+        ({"flags": 0x1}, "'a' encrypted"),
+        ({"flags": 0x40}, "'a' encrypted"),
+        ({"flags": 0x20}, "damaged"),
+        ({"method": zipfile.ZIP_BZIP2}, "'a' compressed by method 12"),
+        ({"method": 99}, "method 99"),
+        ({"size": 10**9}, "two sizes, 1000000000"),
+        ({"size": 10**9, "packed_size": 10**9}, "beyond the end of the file"),
+        ({"size": 10**9, "packed_size": 10**9, "method": DEFLATED}, "beyond the end of the file"),
         ({"crc": 1}, "Bad CRC-32"),
-        ({"method": DEFLATED}, "is damaged or not an .npz file"),
+        ({"method": DEFLATED}, "damaged"),
     ],
     ids=str,
 )
@@ -392,8 +314,6 @@ def test_entries_that_lie(said, reason, path):
     entry = {"name": "a.npy", "content": npy(np.arange(4.0))} | said
     assert reason in refusal(path, zipped(entry))
 
-
-# Damage
 
 ORIGINAL = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([2, 3], np.uint8)}
 
@@ -438,12 +358,6 @@ def test_any_damage(saved, path, data):
     start = data.draw(st.integers(0, len(saved)))
     end = data.draw(st.integers(start, min(len(saved), start + 30)))
     is_refused_or_intact(path, saved[:start] + data.draw(st.binary(max_size=30)) + saved[end:])
-
-
-@in_one_folder
-@given(st.binary(max_size=200), st.sampled_from([b"", b"PK\3\4", b"PK\5\6"]))
-def test_any_bytes(path, content, start):
-    is_refused_or_intact(path, start + content)
 
 
 @in_one_folder

@@ -1,6 +1,8 @@
 """Collecting: gridworlds through their tables, environments alone and in vectors by their steps."""
 
 import itertools
+import re
+from pathlib import Path
 
 import gymnasium
 import jax
@@ -24,7 +26,7 @@ class TestCollectWalks:
 
     @pytest.mark.parametrize(
         ("transitions", "lengths"),
-        [(100, [51, 51]), (110, [51, 51, 11]), (51, [51, 2]), (50, [51]), (7, [8]), (1, [2])],
+        [(100, [51, 51]), (110, [51, 51, 11]), (51, [51, 2]), (1, [2])],
     )
     def test_lengths(self, transitions, lengths):
         experience = collect_walks(self.WORLD, "position", transitions, key=jax.random.key(0))
@@ -41,11 +43,6 @@ class TestCollectWalks:
         ends = np.flatnonzero(experience.horizons == 0)[:-1]
         assert possible[ids[ends], ids[ends + 1]].mean() < 0.2
 
-    @pytest.mark.parametrize("kind", ["index", "position", "image"])
-    def test_the_table_is_the_worlds(self, kind):
-        experience = collect_walks(self.WORLD, kind, 50, key=jax.random.key(0))
-        np.testing.assert_array_equal(experience.table, self.WORLD.observations(kind))
-
     def test_same_seed_same_bits_and_others_differ(self):
         digests = [
             collect_walks(self.WORLD, "index", 500, key=jax.random.key(seed)).sha256()
@@ -54,17 +51,9 @@ class TestCollectWalks:
         assert digests[0] == digests[1]
         assert len(set(digests)) == 4
 
-    def test_a_policy(self):
-        always_up = np.tile([1.0, 0.0, 0.0, 0.0], (self.WORLD.n_states, 1))
-        experience = collect_walks(self.WORLD, "index", 500, policy=always_up, key=jax.random.key(0))
-        places = np.flatnonzero(experience.horizons > 0)
-        up = self.WORLD.next_state[experience.observations[places], 0]
-        np.testing.assert_array_equal(experience.observations[places + 1], up)
-
-    @pytest.mark.parametrize("transitions", [0, -3])
-    def test_nothing_to_collect(self, transitions):
-        with pytest.raises(ConfigError, match=f"transitions must be a whole number .*, not {transitions}"):
-            collect_walks(self.WORLD, "index", transitions, key=jax.random.key(0))
+    def test_nothing_to_collect(self):
+        with pytest.raises(ConfigError, match=r"transitions .* 0"):
+            collect_walks(self.WORLD, "index", 0, key=jax.random.key(0))
 
 
 class Counter(gymnasium.Env):
@@ -91,9 +80,7 @@ class Counter(gymnasium.Env):
 
 class TestCollect:
     @pytest.mark.parametrize("terminates", [False, True])
-    @pytest.mark.parametrize(
-        ("transitions", "lengths"), [(10, [5, 5, 3]), (8, [5, 5]), (9, [5, 5, 2]), (1, [2])]
-    )
+    @pytest.mark.parametrize(("transitions", "lengths"), [(10, [5, 5, 3]), (8, [5, 5]), (1, [2])])
     def test_episodes_and_their_last_observations(self, terminates, transitions, lengths):
         """Also where the environment gives the same array each time."""
         experience = collect(Counter(4, terminates), transitions)
@@ -101,57 +88,12 @@ class TestCollect:
         expected = [(episode, step) for episode, length in enumerate(lengths) for step in range(length)]
         np.testing.assert_array_equal(experience.observations, expected)
 
-    def test_cart_pole(self):
-        env = gymnasium.make("CartPole-v1")
-        experience = collect(env, 500, seed=3)
-        assert experience.n_transitions == 500
-        assert experience.n_states is None
-        # The same actions replayed give the same observations.
-        again = gymnasium.make("CartPole-v1")
-        actions = random_actions(again.action_space, 3)
-        observation, _ = again.reset(seed=3)
-        for place, horizon in enumerate(experience.horizons):
-            np.testing.assert_array_equal(experience.observations[place], observation)
-            if horizon > 0:
-                observation, _, terminated, truncated, _ = again.step(next(actions))
-                ended = place + 1 == len(experience.horizons) - 1 or horizon == 1
-                assert (terminated or truncated) <= ended
-            else:
-                observation, _ = again.reset()
-
     @pytest.mark.parametrize(("env_id", "states"), [("FrozenLake-v1", 16), ("CliffWalking-v1", 48)])
     def test_discrete_observations_become_ids(self, env_id, states):
         experience = collect(gymnasium.make(env_id), 300, seed=0)
         assert experience.n_states == states
         assert experience.observation_shape == ()
         assert experience.n_transitions == 300
-
-    def test_discrete_observations_that_do_not_count_from_zero(self):
-        class Shifted(gymnasium.ObservationWrapper):
-            def __init__(self, env):
-                super().__init__(env)
-                self.observation_space = gymnasium.spaces.Discrete(16, start=100)
-
-            def observation(self, observation):
-                return observation + 100
-
-        plain = collect(gymnasium.make("FrozenLake-v1"), 100, seed=0)
-        shifted = collect(Shifted(gymnasium.make("FrozenLake-v1")), 100, seed=0)
-        np.testing.assert_array_equal(shifted.observations, plain.observations)
-        assert shifted.n_states == 16
-
-    @pytest.mark.parametrize("kind", ["index", "position", "image"])
-    def test_a_maze_has_its_episodes_of_fifty_steps(self, kind):
-        experience = collect(gymnasium.make("lapwing/FourRoom-v0", observation=kind), 120, seed=1)
-        np.testing.assert_array_equal(experience.lengths, [51, 51, 21])
-        world = GridWorld(read_maze("FourRoom"))
-        assert experience.observation_shape == world.observations(kind).shape[1:]
-        ids = experience.observations
-        if kind != "index":
-            known = {row.tobytes(): state for state, row in enumerate(world.observations(kind))}
-            ids = np.array([known[row.tobytes()] for row in experience.observations])
-        places = np.flatnonzero(experience.horizons > 0)
-        assert (world.transition_matrix().toarray()[ids[places], ids[places + 1]] > 0).all()
 
     def test_same_seed_same_bits_and_others_differ(self):
         first, again, other = (
@@ -183,17 +125,29 @@ class TestCollect:
     def test_observations_that_cannot_be_embedded(self):
         env = Counter(4, False)
         env.observation_space = spaces.Dict({"a": spaces.Discrete(2)})
-        with pytest.raises(ConfigError, match="observations are a Dict; choose a part with observation_key"):
-            collect(env, 10)
+        for key in (None, "b"):
+            with pytest.raises(ConfigError, match="observation_key"):
+                collect(env, 10, observation_key=key)
 
-    @pytest.mark.parametrize("shape", [(), (1,), (1, 2), (3,)])
+    @pytest.mark.parametrize("shape", [(), (1, 2), (3,)])
     def test_observations_that_are_not_of_the_space(self, shape):
         """NumPy would stretch most of them to fit."""
         env = Counter(4, False)
         env.buffer = np.zeros(shape, np.float32)
         env.reset = lambda **_: (env.buffer, {})
-        with pytest.raises(ConfigError, match=r"observations have shape \(.*\), and the space says \(2,\)"):
+        with pytest.raises(DatasetError, match=r"\(2,\)"):
             collect(env, 10)
+
+    @pytest.mark.parametrize(("shape", "other"), [((8, 12, 3), (3, 8, 12)), ((2, 3), (6,)), ((4,), (2, 2))])
+    @pytest.mark.parametrize("at", [3, 5])
+    def test_a_shape_that_changes_later(self, shape, other, at):
+        """Of as many numbers, which would be stored scrambled: at a step, or as an episode begins."""
+        space = spaces.Box(0, 9, shape, np.float32)
+        env = Seen(space, lambda count: np.zeros(other if count == at else shape, np.float32))
+        with pytest.raises(DatasetError) as caught:
+            collect(env, 30)
+        assert f"{other}" in str(caught.value)
+        assert f"{shape}" in str(caught.value)
 
     @pytest.mark.parametrize("vector", [False, True])
     @pytest.mark.parametrize("method", ["step", "reset"])
@@ -204,22 +158,21 @@ class TestCollect:
         env = Counter(4, False)
         setattr(env, method, fail)
         with pytest.raises(
-            ConfigError, match=r"raised RuntimeError: out of fuel \(.*test_collecting.py"
+            ConfigError, match=rf"RuntimeError: out of fuel \(.*{Path(__file__).name}"
         ) as told:
             collect(SyncVectorEnv([lambda: env]) if vector else env, 10)
         assert isinstance(told.value.__cause__, RuntimeError)
 
-    @pytest.mark.parametrize("action", [9, -1, (0, None), "left", None])
+    @pytest.mark.parametrize("action", [9, (0, None), None])
     @pytest.mark.parametrize("vector", [False, True])
     def test_an_action_that_there_is_not(self, action, vector):
         env = SyncVectorEnv([lambda: Counter(4, False)]) if vector else Counter(4, False)
-        with pytest.raises(ConfigError, match=r"the policy gives the action .*, which is none of "):
+        with pytest.raises(ConfigError, match=f"action .*{re.escape(str(action))}"):
             collect(env, 10, policy=lambda _: action)
 
     @pytest.mark.parametrize(
         ("space", "action"),
         [
-            (spaces.Discrete(3), np.array(1)),
             (spaces.Discrete(3), jnp.asarray(1)),
             (spaces.Discrete(3), torch.tensor(1)),
             (spaces.Discrete(3), np.bool_(True)),
@@ -229,10 +182,7 @@ class TestCollect:
             (spaces.MultiBinary(2), np.array([True, False])),
             (spaces.Box(-1, 1, (2,)), np.array([5.0, 0.5])),
             (spaces.Box(-1, 1, (2,)), torch.ones(2, requires_grad=True)),
-            (
-                spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(2)}),
-                {"a": np.zeros(2), "b": 1},
-            ),
+            (spaces.Dict({"a": spaces.Box(-1, 1, (2,))}), {"a": np.zeros(2)}),
             (spaces.Tuple([spaces.Box(-1, 1, (1,)), spaces.Discrete(2)]), ([0.5], 1)),
             (spaces.Text(5), "left"),
         ],
@@ -248,9 +198,7 @@ class TestCollect:
         [
             (spaces.Discrete(3), 1.5),
             (spaces.MultiDiscrete([2, 3]), [1, 3]),
-            (spaces.MultiDiscrete([2, 3]), [1]),
             (spaces.MultiBinary(2), [2, 0]),
-            (spaces.Box(-1, 1, (2,)), [0.5]),
             (spaces.Box(-1, 1, (2,)), [0.5, np.nan]),
             (spaces.Dict({"a": spaces.Discrete(2)}), {"b": 1}),
             (spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]), (1, 2)),
@@ -260,7 +208,7 @@ class TestCollect:
     def test_actions_that_none_takes(self, space, action):
         env = Counter(4, False)
         env.action_space = space
-        with pytest.raises(ConfigError, match="the policy gives the action"):
+        with pytest.raises(ConfigError, match="action"):
             collect(env, 10, policy=lambda _: action)
 
     def test_what_progress_raises_is_its_own(self):
@@ -273,13 +221,13 @@ class TestCollect:
     def test_an_environment_without_a_space(self):
         env = Counter(4, False)
         env.action_space = None
-        with pytest.raises(ConfigError, match=r"the environment has no action_space; give a gymnasium.Env"):
+        with pytest.raises(ConfigError, match="action_space"):
             collect(env, 10)
 
     def test_a_part_that_the_space_promises_and_the_environment_lacks(self):
         env = Counter(4, False)
         env.observation_space = spaces.Dict({"pos": spaces.Box(-9, 9, (2,))})
-        said = "has the parts position, time, and the space promises 'pos'"
+        said = "position, time, .*'pos'"
         wrong = {"position": np.zeros(2), "time": 0}
         env.reset = lambda **_: ({"pos": np.zeros(2)}, {})
         env.step = lambda _: (wrong, 0.0, False, False, {})
@@ -289,18 +237,12 @@ class TestCollect:
         with pytest.raises(ConfigError, match=said):
             collect(env, 10, observation_key="pos")
 
-    def test_what_float32_cannot_hold_is_infinite_without_a_warning(self):
-        space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
-        env = Seen(space, lambda count: np.array([0.0, 1e300 if count == 13 else count]))
-        with pytest.raises(DatasetError, match="NaN or infinity at episode 2, step 3;"):
-            collect(env, 30)
-
     def test_nan_stops_it_early(self):
         env = Seen(spaces.Box(-np.inf, np.inf, (2,), np.float64), lambda count: np.array([count, 0.0]))
         env.show = lambda count: np.array([0.0, np.nan if count == 13 else count])
         steps, taken = env.step, []
         env.step = lambda action: taken.append(action) or steps(action)
-        with pytest.raises(DatasetError, match="NaN or infinity at episode 2, step 3;"):
+        with pytest.raises(DatasetError, match="episode 2, step 3;"):
             collect(env, 100_000)
         assert len(taken) == 1_000
 
@@ -308,38 +250,38 @@ class TestCollect:
     def test_a_reset_of_the_old_interface(self, told):
         env = Counter(4, False)
         env.reset = lambda **_: told
-        with pytest.raises(
-            ConfigError, match=r"reset\(\) .* returns (one|a tuple of 1).* not \(observation, info\)"
-        ):
+        with pytest.raises(ConfigError, match=r"reset\(\) .*\(observation, info\)"):
             collect(env, 10)
 
     @pytest.mark.parametrize("told", [np.zeros(2), (np.zeros(2), 0.0, False, {}), None])
     def test_a_step_of_the_old_interface(self, told):
         env = Counter(4, False)
         env.step = lambda _: told
-        with pytest.raises(
-            ConfigError, match=r"step\(\) .* returns (one|a tuple of 4).* not \(observation, rew"
-        ):
+        with pytest.raises(ConfigError, match=r"step\(\) .*\(observation, rew"):
             collect(env, 10)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
-    def test_nan_is_named_by_episode_and_step(self, bad):
-        env = Seen(spaces.Box(-np.inf, np.inf, (2,), np.float64), lambda count: np.array([count, 0.0]))
-        env.show = lambda count: np.array([0.0, bad if count == 13 else count])
-        with pytest.raises(DatasetError, match="NaN or infinity at episode 2, step 3;"):
-            collect(env, 30)
-        vector = SyncVectorEnv([lambda: env])
-        with pytest.raises(DatasetError, match="NaN or infinity at episode 2, step 3;"):
-            collect(vector, 30)
+    def test_nan_is_named_by_episode_and_step(self, bad, dtype):
+        """Without a warning where float32 cannot hold a number."""
+        space = spaces.Box(-np.inf, np.inf, (2,), dtype)
+        env = Seen(space, lambda count: np.array([0.0, bad if count == 13 else count]))
+        for each in (env, SyncVectorEnv([lambda: env])):
+            with pytest.raises(DatasetError, match="episode 2, step 3;"):
+                collect(each, 30)
 
-    def test_nothing_to_collect(self):
-        for wrong in (0, 10**13):
-            with pytest.raises(
-                ConfigError, match=f"transitions must be a whole number at least 1 .*, not {wrong}"
-            ):
-                collect(Counter(4, False), wrong)
-        with pytest.raises(ConfigError, match=r"seed must be a whole number at least 0 .*, not -1"):
-            collect(Counter(4, False), 10, seed=-1)
+    @pytest.mark.parametrize(("name", "wrong"), [("transitions", 0), ("transitions", 10**13), ("seed", -1)])
+    def test_nothing_to_collect(self, name, wrong):
+        with pytest.raises(ConfigError, match=f"{name} .* {wrong}"):
+            collect(Counter(4, False), **({"transitions": 10} | {name: wrong}))
+
+    @pytest.mark.parametrize("vector", [False, True])
+    def test_more_than_any_machine_holds(self, vector):
+        """It is refused before a step is taken."""
+        space = spaces.Box(shape=(1_000, 1_000, 3), **BOX)
+        env = two_of(space, pytest.fail, "NextStep") if vector else Seen(space, pytest.fail)
+        with pytest.raises(ConfigError, match="transitions"):
+            collect(env, 2**30)
 
     @pytest.mark.parametrize(("dtype", "wrong"), [(np.uint8, 0.5), (np.uint8, 300), (np.int32, 1.5)])
     @pytest.mark.parametrize("last", [False, True])
@@ -347,9 +289,7 @@ class TestCollect:
         """Cast as they are, images in [0, 1] would become black."""
         space = spaces.Box(0, 255, (2,), dtype)
         env = Seen(space, lambda count: np.array([0, wrong if count % 5 == 4 * last else 1]))
-        with pytest.raises(
-            ConfigError, match=f"an observation holds {wrong}, .* promises {np.dtype(dtype)};"
-        ):
+        with pytest.raises(ConfigError, match=f"{wrong}, .* {np.dtype(dtype)}"):
             collect(env, 30)
 
 
@@ -383,33 +323,13 @@ def image(shape, count: int) -> np.ndarray:
 BOX = {"low": 0, "high": 255, "dtype": np.uint8}
 SPACES = {
     "discrete": (spaces.Discrete(9, start=-4), lambda n: np.int64(n % 9 - 4), lambda n: n % 9),
-    "multi-discrete": (
-        spaces.MultiDiscrete([30, 5]),
-        lambda n: np.array([n % 30, n % 5]),
-        lambda n: [n % 30, n % 5],
-    ),
-    "multi-binary": (
-        spaces.MultiBinary((2, 2)),
-        lambda n: np.array([[n & 1, n & 2], [n & 4, n & 8]], bool).astype(np.int8),
-        lambda n: [float(bool(n & bit)) for bit in (1, 2, 4, 8)],
-    ),
     "float64": (
         spaces.Box(-np.inf, np.inf, (2,), np.float64),
         lambda n: np.array([n / 3, 0.1]),
         lambda n: np.array([n / 3, 0.1]).astype(np.float32),
     ),
     "one number": (spaces.Box(-9, 99, (), np.float32), lambda n: np.float32(n), lambda n: [n]),
-    "matrix": (
-        spaces.Box(-9, 99, (2, 2), np.float32),
-        lambda n: np.array([[n, 1], [2, 3]], np.float32),
-        lambda n: [n, 1, 2, 3],
-    ),
     "grey": (spaces.Box(shape=(5, 6), **BOX), lambda n: image((5, 6), n), lambda n: image((5, 6, 1), n)),
-    "colours last": (
-        spaces.Box(shape=(5, 6, 3), **BOX),
-        lambda n: image((5, 6, 3), n),
-        lambda n: image((5, 6, 3), n),
-    ),
     "colours first": (
         spaces.Box(shape=(3, 5, 6), **BOX),
         lambda n: image((3, 5, 6), n),
@@ -441,14 +361,6 @@ class TestKindsOfObservations:
         )
         np.testing.assert_array_equal(experience.observe(np.arange(len(expected))), expected)
         assert experience.n_states == (9 if kind == "discrete" else None)
-
-    def test_a_wrong_key(self):
-        whole = spaces.Dict({"pixels": spaces.Discrete(2), "state": spaces.Discrete(2)})
-        env = Seen(whole, lambda n: {"pixels": 0, "state": 1})
-        with pytest.raises(
-            ConfigError, match="'stat' is not in the Dict observations: pixels, state; did you"
-        ):
-            collect(env, 10, observation_key="stat")
 
     @pytest.mark.parametrize("short", [100, 20])
     def test_more_resets_than_were_reckoned_with(self, short):
@@ -512,7 +424,7 @@ def episodes_of(experience: Experience) -> list[np.ndarray]:
 
 
 class TestVectors:
-    @pytest.mark.parametrize("transitions", [1, 3, 64, 1_000, 1_001, 1_003])
+    @pytest.mark.parametrize("transitions", [1, 3, 1_000, 1_003])
     @pytest.mark.parametrize("copied", [True, False])
     @pytest.mark.parametrize("mode", AutoresetMode, ids=str)
     def test_the_episodes_are_those_of_each_environment_alone(self, mode, copied, transitions):
@@ -534,17 +446,6 @@ class TestVectors:
         # All were stepped equally often, but for a last reset, and for what was too much at the end.
         assert max(rounds) - min(rounds[:-1]) <= 1
         assert rounds[-1] >= rounds[0] - 4
-
-    @pytest.mark.parametrize("mode", AutoresetMode, ids=str)
-    def test_no_pair_is_of_two_episodes(self, mode):
-        vector = SyncVectorEnv(
-            [lambda number=number: Numbered(number) for number in range(3)], autoreset_mode=mode
-        )
-        experience = collect(vector, 2_000, seed=3)
-        for episode in episodes_of(experience):
-            assert len({(number, count) for number, count in episode[:, :2]}) == 1
-            np.testing.assert_array_equal(episode[:, 2], np.arange(len(episode)))
-        assert experience.n_episodes > 100
 
     def test_the_policy_is_given_the_batch_as_it_is(self):
         whole = spaces.Dict({"mine": spaces.Box(-1, 99, (1,)), "other": spaces.Discrete(2)})
@@ -574,20 +475,23 @@ class TestVectors:
         begins = experience.observations[np.append(0, experience.ends[:-1] + 1)]
         assert (np.abs(begins) <= 0.05).all()
 
-    def test_same_seed_same_bits_and_others_differ(self):
-        def digest(seed):
-            vector = SyncVectorEnv([lambda number=number: Numbered(number) for number in range(3)])
-            return collect(vector, 200, seed=seed).sha256()
+    @pytest.mark.parametrize("final", [False, True])
+    def test_a_shape_that_changes_later(self, final):
+        """In a step, or in the last observation of an episode alone."""
 
-        assert digest(1) == digest(1)
-        assert digest(1) != digest(2)
+        class Turned(gymnasium.vector.VectorWrapper):
+            def step(self, actions):
+                observations, *rest, infos = self.env.step(actions)
+                if final and "final_obs" in infos:
+                    infos["final_obs"] = np.array([one.T.copy() for one in infos["final_obs"]])
+                return observations if final else observations.transpose(0, 3, 1, 2), *rest, infos
 
-    def test_progress(self):
-        calls = []
-        vector = SyncVectorEnv([lambda: Counter(10, False)] * 16)
-        collect(vector, 2_500, on_progress=lambda done, of: calls.append((done, of)))
-        assert calls[-1] == (2_500, 2_500)
-        assert [done // 1_000 for done, _ in calls] == [1, 2, 2]
+        space = spaces.Box(0, 255, (8, 12, 3), np.uint8)
+        shown = two_of(space, lambda n: np.zeros((8, 12, 3), np.uint8), AutoresetMode.SAME_STEP)
+        with pytest.raises(DatasetError) as caught:
+            collect(Turned(shown), 30)
+        for shape in ((3, 12, 8) if final else (3, 8, 12), (8, 12, 3)):
+            assert f"{shape}" in str(caught.value)
 
     def test_a_last_observation_that_is_not_told(self):
         class Silent(gymnasium.vector.VectorWrapper):
@@ -596,7 +500,7 @@ class TestVectors:
                 return *rest, {}
 
         vector = Silent(SyncVectorEnv([lambda: Numbered(0)], autoreset_mode=AutoresetMode.SAME_STEP))
-        with pytest.raises(ConfigError, match="its infos have no final_obs; let it reset in the next step"):
+        with pytest.raises(ConfigError, match="final_obs"):
             collect(vector, 200)
 
 
@@ -625,11 +529,21 @@ class Noisy(gymnasium.Env):
 
 
 class TestRandomActions:
-    @pytest.mark.parametrize("start", [0, -3, 100])
-    def test_discrete(self, start):
-        actions = np.array(list(itertools.islice(random_actions(spaces.Discrete(7, start=start), 0), 20_000)))
-        assert uniform(np.bincount(actions - start, minlength=7))
-        assert uniform(np.bincount(7 * (actions - start)[:-1:2] + (actions - start)[1::2], minlength=49))
+    @pytest.mark.parametrize(
+        ("space", "codes", "cells"),
+        [
+            (spaces.Discrete(7), [1], 7),
+            (spaces.MultiDiscrete([3, 4]), [4, 1], 12),
+            (spaces.MultiBinary(3), [4, 2, 1], 8),
+            (spaces.Box(0, 3, (2,), np.int64), [4, 1], 16),
+        ],
+        ids=str,
+    )
+    def test_every_action_is_as_likely_and_independent(self, space, codes, cells):
+        drawn = itertools.islice(random_actions(space, 0), 20_000)
+        actions = (np.array([np.ravel(action) for action in drawn]) @ codes).astype(int)
+        assert uniform(np.bincount(actions, minlength=cells))
+        assert uniform(np.bincount(cells * actions[:-1:2] + actions[1::2], minlength=cells**2))
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_boxes(self, dtype):
@@ -640,19 +554,6 @@ class TestRandomActions:
         assert space.contains(actions[0])
         bins = np.minimum((actions - low) / (high - low) * 5, 4).astype(int)
         assert uniform(np.bincount(bins @ [25, 5, 1], minlength=125))
-
-    @pytest.mark.parametrize(
-        ("space", "codes", "cells"),
-        [
-            (spaces.MultiDiscrete([3, 4]), [4, 1], 12),
-            (spaces.MultiBinary(3), [4, 2, 1], 8),
-            (spaces.Box(0, 3, (2,), np.int64), [4, 1], 16),
-        ],
-        ids=str,
-    )
-    def test_other_spaces(self, space, codes, cells):
-        actions = np.array(list(itertools.islice(random_actions(space, 0), 10_000)))
-        assert uniform(np.bincount((actions @ codes).astype(int), minlength=cells))
 
     @pytest.mark.parametrize(
         "space",

@@ -1,9 +1,7 @@
 import gc
-import hashlib
 import io
 import json
 import shutil
-import struct
 import sys
 import textwrap
 import warnings
@@ -21,8 +19,8 @@ from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.serialization import serialize_space
 from PIL import Image
 
-from lapwing.data.minari import MinariData, open_minari
-from lapwing.data.minari_spaces import space_from_json
+from lapwing.data.minari import MinariData, open_minari, space_from_json
+from lapwing.data.source import describe, read_source, recall
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 
 DESCRIBED = {
@@ -33,9 +31,6 @@ DESCRIBED = {
     "description": "for a test",
 }
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-
-
-# Data sets written by Minari itself
 
 
 class Rooms(gymnasium.Env):
@@ -164,12 +159,11 @@ def rewrite(folder: Path, **changes) -> None:
 
 
 def refusal(name: str | Path, kind=DatasetError) -> str:
-    """The sentence that refuses the data set, when it is opened or when it is read."""
+    """What refuses the data set, when it is opened or when it is read."""
     with pytest.raises(kind) as caught:
         list(open_minari(str(name)).episodes())
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    return sentence
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def quietly(data: MinariData, only: str | None = None) -> list:
@@ -206,29 +200,13 @@ class TestReading:
         for episode, theirs in zip(episodes, expected.iterate_episodes(), strict=True):
             assert_same(episode, theirs.observations)
 
-    def test_an_episode_has_one_observation_more_than_steps(self, root):
-        data = open_minari("cartpole/random-v0")
-        assert sum(len(episode) - 1 for episode in data.episodes()) == data.n_steps
-
-    @pytest.mark.parametrize("name", ["images/small-v0", "images/exact-v0"])
-    def test_images_that_are_exact(self, name, root):
-        side = 16 if "small" in name else 40
-        first = next(open_minari(name).episodes())
-        np.testing.assert_array_equal(first, pictures(0, len(first), side, side, 3))
-
-    def test_jpeg_images_are_nearly_what_was_seen(self, root):
-        first = quietly(open_minari("images/large-v0"))[0]
-        assert first.shape == (3, 40, 40, 3)
-        assert np.abs(first - pictures(0, 3, 40, 40, 3).astype(float)).mean() < 10
-
     @pytest.mark.parametrize("name", NAMES)
     def test_a_warning_where_images_are_lossy_and_only_there(self, name, root):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             list(open_minari(name).episodes())
         assert [each.category for each in caught] == [LapwingWarning] * (name in LOSSY)
-        if caught:
-            assert f"minari:{name} keeps images as JPEG" in str(caught[0].message)
+        assert all(name in str(each.message) for each in caught)
 
     def test_one_part_of_dict_observations(self, root):
         data = open_minari("rooms/nested-v0")
@@ -241,19 +219,15 @@ class TestReading:
         theirs = minari.load_dataset("words-v0").storage.data_path.joinpath("main_data.hdf5")
         with h5py.File(theirs) as file:
             np.testing.assert_array_equal(found, file["episode_0/observations/place/now"][()])
-        assert "part 'mission' holds text or objects" in refusal("words-v0")
+        assert "'mission'" in refusal("words-v0")
 
     @pytest.mark.parametrize(
         ("name", "only", "hint"),
-        [
-            ("rooms/nested-v0", "agnt", "no part 'agnt'; did you mean agent?"),
-            ("cartpole/random-v0", "agent", "no part 'agent'; they are Box, which has no parts"),
-        ],
+        [("rooms/nested-v0", "agnt", r"agent\?"), ("cartpole/random-v0", "agent", "Box")],
     )
     def test_a_part_that_is_not_there(self, name, only, hint, root):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match=f"'{only}'.*{hint}"):
             open_minari(name).episodes(only)
-        assert hint in str(caught.value)
 
     def test_by_path(self, cartpole, root, monkeypatch):
         expected = list(open_minari("cartpole/random-v0").episodes())
@@ -262,25 +236,28 @@ class TestReading:
             for episode, other in zip(open_minari(name).episodes(), expected, strict=True):
                 assert_same(episode, other)
 
+    def test_as_a_source_that_a_run_recalls(self, cartpole, root, monkeypatch, tmp_path):
+        monkeypatch.chdir(cartpole.parent)
+        for name in ("cartpole/random-v0", "./cartpole"):
+            source = read_source(f"minari:{name}")
+            assert isinstance(source, MinariData)
+            assert source.name == name
+            again = recall(describe(source), tmp_path / "unused")
+            assert isinstance(again, MinariData)
+            assert again.path.resolve() == source.path.resolve()
+        description = describe(source)
+        rewrite(cartpole, author="someone else")
+        with pytest.raises(DatasetError, match="cartpole"):
+            recall(description, tmp_path / "unused")
+
     def test_in_the_home_folder(self, cartpole, tmp_path, monkeypatch):
         monkeypatch.delenv("MINARI_DATASETS_PATH", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
         shutil.copytree(cartpole, tmp_path / ".minari" / "datasets" / "mine" / "poles-v0")
         assert open_minari("mine/poles-v0").n_episodes == 3
 
-    def test_two_readers_at_once(self, root):
-        first, second = (open_minari("cartpole/random-v0").episodes() for _ in range(2))
-        assert_same(next(first), next(second))
-        first.close()
-        assert len(list(second)) == 2
-
 
 class TestDigest:
-    def test_it_is_of_both_files(self, cartpole):
-        digests = [hashlib.sha256(file(cartpole).read_bytes()).hexdigest() for file in (metadata_of, data_of)]
-        text = f"metadata.json {digests[0]}\nmain_data.hdf5 {digests[1]}\n"
-        assert open_minari(str(cartpole)).digest() == hashlib.sha256(text.encode()).hexdigest()
-
     def test_it_is_that_of_a_copy_and_of_nothing_else(self, cartpole, root):
         original, copy = open_minari("cartpole/random-v0"), open_minari(str(cartpole))
         assert copy.digest() == original.digest()
@@ -297,41 +274,27 @@ class TestDigest:
             data.digest()
 
 
-# Names and places
-
-
 class TestNames:
     @pytest.mark.parametrize(
-        "name",
-        ["../other-v0", "a/../../other-v0", "a/..", "a//etc/passwd", "a/./b-v0", "a\\b-v0", "", ".", "a/"],
+        "name", ["../other-v0", "a/../../other-v0", "a//etc/passwd", "a\\b-v0", "", "a/"]
     )
     def test_ids_that_lead_elsewhere(self, name, root):
         assert f"minari:{name} is neither an id nor a path" in refusal(name)
 
-    def test_a_path_to_nowhere(self, tmp_path):
-        assert "is not a folder; check the path" in refusal(tmp_path / "none")
+    @pytest.mark.parametrize("name", ["x" * 300, "./" + "x" * 300, "./none"])
+    def test_a_path_to_nowhere(self, name, root):
+        assert name in refusal(name)
 
-    @pytest.mark.parametrize("name", ["x" * 300, "./" + "x" * 300])
-    def test_a_name_that_no_file_can_have(self, name, root):
-        assert "cannot be read" in refusal(name)
-
-    def test_a_nul_in_the_name(self, root):
-        assert "no Minari data set 'a\\x00b'" in refusal("a\0b")
-
-    def test_the_nearest_is_named(self, root):
-        sentence = refusal("cartpole/randon-v0")
-        assert sentence == (
+    def test_the_nearest_is_named_or_all(self, root):
+        assert refusal("cartpole/randon-v0") == (
             f"no Minari data set 'cartpole/randon-v0' in {root}; did you mean cartpole/random-v0?"
         )
-
-    def test_all_are_named_where_none_is_near(self, root):
-        sentence = refusal("zzz")
-        for name in (*NAMES, "words-v0"):
-            assert name in sentence
+        assert "'a\\x00b'" in refusal("a\0b")
+        assert all(name in refusal("zzz") for name in (*NAMES, "words-v0"))
 
     def test_no_data_sets_at_all(self, tmp_path, monkeypatch):
         monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "none"))
-        assert "there is none; minari download fetches one" in refusal("cartpole/random-v0")
+        assert "minari download" in refusal("cartpole/random-v0")
 
     def test_a_namespace_is_no_data_set(self, root):
         assert "metadata.json is missing" in refusal("cartpole")
@@ -341,34 +304,24 @@ class TestNames:
         (cartpole / "data" / name).unlink()
         assert f"{name} is missing" in refusal(cartpole)
 
-    def test_data_of_an_older_minari(self, cartpole):
-        metadata_of(cartpole).unlink()
-        assert refusal(cartpole).endswith("save the data set again with Minari 0.5 or later")
-
 
 class TestLinks:
     @pytest.mark.parametrize("name", ["data/metadata.json", "data/main_data.hdf5", "data"])
     def test_out_of_the_folder(self, name, cartpole, tmp_path):
         (cartpole / name).rename(tmp_path / "elsewhere")
         (cartpole / name).symlink_to(tmp_path / "elsewhere")
-        assert "is a link that leaves the data set's folder; put the file itself there" in refusal(cartpole)
+        assert "link" in refusal(cartpole)
 
-    def test_within_the_folder(self, cartpole):
+    def test_within_the_folder_and_to_it(self, cartpole, tmp_path):
         data_of(cartpole).rename(cartpole / "kept")
         data_of(cartpole).symlink_to("../kept")
-        assert open_minari(str(cartpole)).n_episodes == 3
-
-    def test_to_the_folder(self, cartpole, tmp_path):
         (tmp_path / "link").symlink_to(cartpole)
-        assert open_minari(str(tmp_path / "link")).n_episodes == 3
+        assert open_minari(str(cartpole)).n_episodes == open_minari(str(tmp_path / "link")).n_episodes == 3
 
     def test_in_a_circle(self, cartpole):
         data_of(cartpole).unlink()
         data_of(cartpole).symlink_to("main_data.hdf5")
-        assert f"minari:{cartpole} cannot be read" in refusal(cartpole)
-
-
-# Metadata
+        assert str(cartpole) in refusal(cartpole)
 
 
 @pytest.fixture
@@ -393,11 +346,7 @@ class TestMetadata:
         spec |= {"id": "Intruder-v0", "entry_point": "lapwing_intruder:CartPoleEnv"}
         rewrite(cartpole, **{key: None}, env_spec=json.dumps(spec))
         if key == "observation_space":
-            sentence = refusal(cartpole)
-            assert (
-                "metadata.json has no observation_space, and lapwing never makes the environment" in sentence
-            )
-            assert sentence.endswith("save the data set with observation_space")
+            assert "observation_space" in refusal(cartpole)
         else:
             assert len(list(open_minari(str(cartpole)).episodes())) == 3
         assert not intruder.exists()
@@ -405,48 +354,39 @@ class TestMetadata:
         minari.MinariDataset(cartpole / "data")  # the canary is a live one: Minari imports the module
         assert intruder.exists()
 
-    @pytest.mark.parametrize("form", ["arrow", "parquet", "zarr", 7, None])
+    @pytest.mark.parametrize("form", ["arrow", 7, None])
     def test_other_formats(self, form, cartpole):
         rewrite(cartpole, data_format=form)
-        assert f"has the data_format {form!r}, and lapwing reads 'hdf5'" in refusal(cartpole)
+        assert f"data_format {form!r}" in refusal(cartpole)
 
     @pytest.mark.parametrize(
-        "content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"a": ' + b"9" * 9999 + b"}"]
+        "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"a": ' + b"9" * 9999 + b"}", b"[1, 2]"]
     )
-    def test_no_json(self, content, cartpole):
+    def test_no_json_or_of_something_else(self, content, cartpole):
         metadata_of(cartpole).write_bytes(content)
-        assert "metadata.json is damaged: it is not JSON" in refusal(cartpole)
-
-    def test_json_of_something_else(self, cartpole):
-        metadata_of(cartpole).write_text("[1, 2]")
-        assert "metadata.json is damaged: it is not a JSON object" in refusal(cartpole)
+        assert "metadata.json is damaged: it is not" in refusal(cartpole)
 
     def test_too_much(self, cartpole):
         with metadata_of(cartpole).open("r+b") as file:
             file.truncate(2**26 + 1)
-        assert "has 67,108,865 bytes, too many for metadata" in refusal(cartpole)
+        assert "67,108,865 bytes" in refusal(cartpole)
 
-    @pytest.mark.parametrize("key", ["total_episodes", "total_steps"])
-    @pytest.mark.parametrize("value", [-1, 2.5, "3", True, None, [3]])
+    @pytest.mark.parametrize(
+        ("key", "value"), [("total_episodes", -1), ("total_steps", "3"), ("total_steps", None)]
+    )
     def test_counts_that_are_none(self, key, value, cartpole):
         rewrite(cartpole, **{key: value})
-        assert f"is damaged: {key} is {value!r}" in refusal(cartpole)
+        assert f"{key} is {value!r}" in refusal(cartpole)
 
     def test_no_episodes(self, cartpole):
         rewrite(cartpole, total_episodes=0, total_steps=0)
-        assert "holds no episodes; collect some first" in refusal(cartpole)
+        assert "no episodes" in refusal(cartpole)
 
-    def test_a_space_that_is_not_text(self, cartpole):
-        rewrite(cartpole, observation_space={"type": "Discrete", "n": 3, "start": 0})
-        assert "is damaged: observation_space is not text" in refusal(cartpole)
+    @pytest.mark.parametrize("space", [{"type": "Discrete", "n": 3, "start": 0}, '{"type": "Graph"}'])
+    def test_a_space_that_is_not_known(self, space, cartpole):
+        rewrite(cartpole, observation_space=space)
+        assert "observation_space" in refusal(cartpole)
 
-    def test_a_space_that_is_not_known(self, cartpole):
-        rewrite(cartpole, observation_space='{"type": "Graph"}')
-        sentence = refusal(cartpole)
-        assert "metadata.json: its observation_space has the type 'Graph', and lapwing reads Box" in sentence
-
-
-# Spaces
 
 boxes = st.one_of(
     st.builds(
@@ -500,22 +440,14 @@ class TestSpaces:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("", "is damaged"),
             ("[]", "is damaged"),
             ("{}", "no 'type'"),
-            ('{"type": ["Box"]}', "is damaged"),
-            ('{"type": "Sequence"}', "the type 'Sequence', and lapwing reads Box, Discrete, MultiDiscrete"),
+            ('{"type": ["Box"]}', "the type ['Box']"),
             ('{"type": "Dict", "subspaces": {"a": {"type": "os.system"}}}', "the type 'os.system'"),
             ('{"type": "Discrete", "start": 0}', "no 'n'"),
-            ('{"type": "Discrete", "n": -3, "start": 0}', "is damaged"),
             ('{"type": "Box", "dtype": "object", "shape": [], "low": 0, "high": 1}', "dtype 'object'"),
-            ('{"type": "Box", "dtype": "f4,O", "shape": [], "low": 0, "high": 1}', "dtype 'f4,O'"),
             ('{"type": "Box", "dtype": "float32", "shape": [99999999999], "low": 0, "high": 1}', "bounds of"),
             ('{"type": "Box", "dtype": "uint8", "shape": [1], "low": [-1], "high": [256]}', "is damaged"),
-            (
-                '{"type": "Box", "dtype": "float32", "shape": [2], "low": [0, [1]], "high": [1, 2]}',
-                "is damaged",
-            ),
         ],
     )
     def test_refusals(self, text, reason):
@@ -529,9 +461,6 @@ class TestSpaces:
             space_from_json(deep)
 
 
-# HDF5
-
-
 def replace(folder: Path, name: str, **dataset) -> None:
     """Put another dataset in place of one, of float32 unless told."""
     if "data" not in dataset:
@@ -542,58 +471,40 @@ def replace(folder: Path, name: str, **dataset) -> None:
 
 
 class TestEpisodes:
-    def test_a_missing_one(self, cartpole):
+    @pytest.mark.parametrize(
+        ("damage", "words"),
+        [
+            (lambda file: file.pop("episode_1"), ("no episode_1", "3")),
+            (lambda file: file.move("episode_0", "episode_3"), ("no episode_0",)),
+            (lambda file: file.copy("episode_0", "episode_03"), ("'episode_03'", "3")),
+            (lambda file: file.pop("episode_2/observations"), ("episode 2", "'observations'", "actions")),
+            (lambda file: file["episode_1"].clear(), ("episode 1", "'observations'", "nothing")),
+        ],
+        ids=["missing", "misnumbered", "one too many", "without observations", "empty"],
+    )
+    def test_that_are_not_those_of_the_metadata(self, damage, words, cartpole):
         with h5py.File(data_of(cartpole), "r+") as file:
-            del file["episode_1"]
-        assert "has no episode_1, though its metadata counts 3; download or collect it again" in refusal(
-            cartpole
-        )
+            damage(file)
+        assert all(word in refusal(cartpole) for word in words)
 
-    def test_misnumbered_ones(self, cartpole):
+    @pytest.mark.parametrize("other", [np.dtype("f8"), None], ids=["type", "group"])
+    def test_what_is_in_place_of_observations(self, other, cartpole):
         with h5py.File(data_of(cartpole), "r+") as file:
-            file.move("episode_0", "episode_3")
-        assert "has no episode_0" in refusal(cartpole)
-
-    def test_one_too_many(self, cartpole):
-        with h5py.File(data_of(cartpole), "r+") as file:
-            file.copy("episode_0", "episode_03")
-        assert "holds 'episode_03' beside the 3 episodes of its metadata" in refusal(cartpole)
+            del file["episode_1/observations"]
+            if other is None:
+                file.create_group("episode_1/observations")
+            else:
+                file["episode_1/observations"] = other
+        assert "episode 1 is not an array" in refusal(cartpole)
 
     def test_more_than_any_file_can_hold(self, cartpole):
         rewrite(cartpole, total_episodes=10**18)
-        assert "has no episode_3, though its metadata counts 1,000,000,000,000,000,000" in refusal(cartpole)
-
-    def test_without_observations(self, cartpole):
-        with h5py.File(data_of(cartpole), "r+") as file:
-            del file["episode_2/observations"]
-        sentence = refusal(cartpole)
-        assert "episode 2 has no 'observations', it holds actions, infos, rewards, terminations" in sentence
-
-    def test_an_empty_one(self, cartpole):
-        with h5py.File(data_of(cartpole), "r+") as file:
-            file["episode_1"].clear()
-        assert "episode 1 has no 'observations', it holds nothing only" in refusal(cartpole)
-
-    def test_an_array_in_place_of_one(self, cartpole):
-        replace(cartpole, "episode_1", data=np.zeros(3))
-        assert "episode 1 has no 'observations', it holds an array only" in refusal(cartpole)
-
-    def test_a_group_in_place_of_observations(self, cartpole):
-        with h5py.File(data_of(cartpole), "r+") as file:
-            del file["episode_1/observations"]
-            file.create_group("episode_1/observations")
-        assert "episode 1 is not an array" in refusal(cartpole)
-
-    def test_a_type_in_place_of_observations(self, cartpole):
-        with h5py.File(data_of(cartpole), "r+") as file:
-            del file["episode_1/observations"]
-            file["episode_1/observations"] = np.dtype("f8")
-        assert "episode 1 is not an array" in refusal(cartpole)
+        assert "1,000,000,000,000,000,000" in refusal(cartpole)
 
     def test_a_missing_part(self, nested):
         with h5py.File(data_of(nested), "r+") as file:
             del file["episode_0/observations/seen/room"]
-        assert "episode 0, part 'seen' has no 'room', it holds doors only" in refusal(nested)
+        assert "episode 0, part 'seen' has no 'room'" in refusal(nested)
 
     def test_parts_of_different_lengths(self, nested):
         with h5py.File(data_of(nested), "r+") as file:
@@ -605,12 +516,10 @@ class TestEpisodes:
         "dataset",
         [
             {"data": ["a", "b"], "dtype": h5py.string_dtype()},
-            {"data": np.array([b"a", b"b"])},
             {"data": np.zeros(2, [("x", "f4")])},
             {"shape": (2,), "dtype": h5py.vlen_dtype(np.float32)},
             {"shape": (2,), "dtype": h5py.ref_dtype},
             {"data": np.zeros((2, 4), complex)},
-            {"data": np.zeros((2, 4), "V8")},
         ],
         ids=lambda dataset: str(dataset.get("dtype", dataset.get("data", np.zeros(0)))),
     )
@@ -623,7 +532,7 @@ class TestEpisodes:
     )
     def test_another_shape(self, dataset, cartpole):
         replace(cartpole, "episode_1/observations", **dataset)
-        assert "and its space says ('n', 4); download or collect the data again" in refusal(cartpole)
+        assert "('n', 4)" in refusal(cartpole)
 
 
 class TestOutOfTheFile:
@@ -640,12 +549,6 @@ class TestOutOfTheFile:
             file[name] = h5py.ExternalLink(str(elsewhere), name)
             assert file[name].name == f"/{name}"  # it could be followed
         assert "episode 1 has a link in place of" in refusal(cartpole)
-
-    def test_external_links_that_dangle(self, cartpole):
-        with h5py.File(data_of(cartpole), "r+") as file:
-            del file["episode_1"]
-            file["episode_1"] = h5py.ExternalLink("nowhere.hdf5", "/")
-        assert "episode 1 has a link in place of 'episode_1'" in refusal(cartpole)
 
     @pytest.mark.parametrize("name", ["episode_1", "episode_1/observations"])
     def test_soft_links(self, name, cartpole):
@@ -667,7 +570,7 @@ class TestOutOfTheFile:
             layout[:] = h5py.VirtualSource(str(elsewhere), "episode_1/observations", shape)
             del file["episode_1/observations"]
             file.create_virtual_dataset("episode_1/observations", layout)
-        assert "episode 1 is kept in another file; save the data itself" in refusal(cartpole)
+        assert "episode 1 is kept in another file" in refusal(cartpole)
 
     def test_external_storage(self, cartpole, tmp_path):
         (tmp_path / "secret").write_bytes(bytes(5 * 4 * 4))
@@ -695,16 +598,13 @@ class TestOutOfTheFile:
 
 
 class TestSizes:
-    def test_a_bomb(self, cartpole):
-        replace(
-            cartpole, "episode_1/observations", shape=(2**26 + 1, 4), chunks=(2**16, 4), compression="gzip"
-        )
-        sentence = refusal(cartpole)
-        assert "episode 1 holds 1.0 GiB in 0 bytes, as only a decompression bomb does" in sentence
-
-    def test_more_than_eight_gib(self, cartpole):
-        replace(cartpole, "episode_1/observations", shape=(2**40, 4), chunks=(2**16, 4))
-        assert "episode 1 holds 16384.0 GiB in 0 bytes" in refusal(cartpole)
+    @pytest.mark.parametrize(
+        ("shape", "how", "size"),
+        [((2**26 + 1, 4), {"compression": "gzip"}, "1.0"), ((2**40, 4), {}, "16384.0")],
+    )
+    def test_more_than_there_is(self, shape, how, size, cartpole):
+        replace(cartpole, "episode_1/observations", shape=shape, chunks=(2**16, 4), **how)
+        assert f"episode 1 holds {size} GiB in 0 bytes" in refusal(cartpole)
 
     def test_parts_that_are_too_large_together(self, nested):
         parts = {f"part{number}": spaces.Discrete(2) for number in range(9)}
@@ -713,7 +613,7 @@ class TestSizes:
             del file["episode_0/observations"]
             for part in parts:
                 file.create_dataset(f"episode_0/observations/{part}", (2**27,), "f8", chunks=(2**16,))
-        assert "episode 0 unpacks to 9.0 GiB, and at most 8 GiB are read at once" in refusal(nested)
+        assert "episode 0 unpacks to 9.0 GiB" in refusal(nested)
 
     def test_chunks_that_are_too_large(self, nested):
         names = ("agent", "seen/doors", "seen/room")
@@ -755,16 +655,16 @@ class TestJpeg:
     @pytest.mark.parametrize("shape", [(41, 40, 3), (40, 40), (32, 50, 3)])
     def test_another_size(self, shape, photos):
         self.put(photos, self.packed(np.zeros(shape, np.uint8)))
-        assert "episode 1 has a damaged JPEG image 2 (it is" in refusal(photos)
+        assert "episode 1 has a damaged JPEG image 2" in refusal(photos)
 
     def test_what_is_no_jpeg(self, photos):
         self.put(photos, self.packed(np.zeros((40, 40, 3), np.uint8), "PNG"))
-        assert "episode 1 has a damaged JPEG image 2 (cannot identify" in refusal(photos)
+        assert "episode 1 has a damaged JPEG image 2" in refusal(photos)
 
-    @pytest.mark.parametrize("kept", [0, 1, 100, 600])
+    @pytest.mark.parametrize("kept", [0, 100])
     def test_cut_short(self, kept, photos):
         self.put(photos, self.packed(pictures(0, 1, 40, 40, 3)[0])[:kept])
-        assert "episode 1 has a damaged JPEG image 2 (" in refusal(photos)
+        assert "episode 1 has a damaged JPEG image 2" in refusal(photos)
 
     @pytest.mark.parametrize("side", [10_000, 60_000])
     def test_a_bomb(self, side, photos):
@@ -775,45 +675,19 @@ class TestJpeg:
         self.put(photos, content)
         assert "decompression bomb" in refusal(photos)
 
-    def test_images_that_are_not_packed(self, photos):
-        replace(photos, "episode_1/observations", data=np.zeros((5, 40, 40, 3), np.uint8))
-        assert "episode 1 holds uint8 of shape (5, 40, 40, 3), and no JPEG images" in refusal(photos)
-
     @pytest.mark.parametrize(
         "dataset",
         [
-            {"data": 7},
-            {"data": np.zeros((3, 8), np.float32)},
+            {"data": np.zeros((5, 40, 40, 3), np.uint8)},
             {"shape": (3,), "dtype": h5py.vlen_dtype(np.float32)},
             {"shape": (3, 2), "dtype": h5py.vlen_dtype(np.uint8)},
-            {"shape": (3,), "dtype": h5py.string_dtype()},
-            {"data": np.zeros(3, np.uint8)},
             {"data": h5py.Empty("u1")},
-            {"shape": (3,), "dtype": h5py.vlen_dtype(np.uint8)},
-            {"shape": (3,), "dtype": h5py.vlen_dtype(np.uint8), "chunks": (3,), "compression": "gzip"},
         ],
         ids=str,
     )
     def test_other_content(self, dataset, photos):
         replace(photos, "episode_1/observations", **dataset)
-        assert "and no JPEG images as its metadata says" in refusal(photos)
-
-    def test_images_in_several_chunks(self, photos):
-        expected = pictures(9, 7, 40, 40, 3)
-        options = {"shape": (7,), "dtype": h5py.vlen_dtype(np.uint8), "chunks": (3,)}
-        replace(photos, "episode_1/observations", **options)
-        with h5py.File(data_of(photos), "r+") as file:
-            for number, picture in enumerate(expected):
-                file["episode_1/observations"][number] = self.packed(picture)
-        found = list(open_minari(str(photos)).episodes())[1]
-        for number, picture in enumerate(expected):
-            packed = io.BytesIO(self.packed(picture).tobytes())
-            np.testing.assert_array_equal(found[number], np.asarray(Image.open(packed)))
-
-    def test_images_that_were_never_written(self, photos):
-        options = {"shape": (7,), "dtype": h5py.vlen_dtype(np.uint8), "chunks": (3,)}
-        replace(photos, "episode_1/observations", **options)
-        assert "episode 1 has a damaged JPEG image 0 (" in refusal(photos)
+        assert "no JPEG images" in refusal(photos)
 
     def test_any_number_of_images_is_too_much(self, photos):
         replace(
@@ -825,13 +699,12 @@ class TestJpeg:
 class TestDamage:
     def test_h5py_is_missing(self, cartpole, monkeypatch):
         monkeypatch.setitem(sys.modules, "h5py", None)
-        sentence = refusal(cartpole, ConfigError)
-        assert sentence.endswith("install lapwing with its extra minari: pip install 'lapwing[minari]'")
+        assert "lapwing[minari]" in refusal(cartpole, ConfigError)
 
     @pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
     def test_no_hdf5(self, content, cartpole):
         data_of(cartpole).write_bytes(content)
-        assert f"{data_of(cartpole)} is damaged or not an HDF5 file (" in refusal(cartpole)
+        assert f"{data_of(cartpole)} is damaged" in refusal(cartpole)
 
     @in_one_folder
     @given(st.floats(0, 1, exclude_max=True))
@@ -841,68 +714,11 @@ class TestDamage:
         if not folder.exists():
             shutil.copytree(root / "cartpole" / "random-v0", folder)
         data_of(folder).write_bytes(whole[: int(share * len(whole))])
-        assert "is damaged or not an HDF5 file (" in refusal(folder)
+        assert f"{data_of(folder)} is damaged" in refusal(folder)
 
-
-class TestHeaps:
-    """Where the images lie; HDF5 itself hangs or crashes on some of these."""
-
-    @pytest.fixture
-    def photos(self, root, tmp_path) -> Path:
-        return Path(shutil.copytree(root / "images" / "large-v0", tmp_path / "photos"))
-
-    def damage(self, folder: Path, place: int, content: bytes) -> str:
-        whole = bytearray(data_of(folder).read_bytes())
-        whole[place : place + len(content)] = content
-        data_of(folder).write_bytes(whole)
-        with pytest.warns(LapwingWarning, match="JPEG"):
-            sentence = refusal(folder)
-        assert "has a damaged JPEG image" in sentence
-        return sentence
-
-    def heap(self, folder: Path) -> int:
-        return data_of(folder).read_bytes().index(b"GCOL")
-
-    def reference(self, folder: Path) -> int:
-        """Where the first row says its length, its heap and its place there."""
-        return data_of(folder).read_bytes().index(struct.pack("<Q", self.heap(folder))) - 4
-
-    def test_the_layout_is_what_the_tests_take_it_for(self, photos):
-        content = data_of(photos).read_bytes()
-        length, heap, index = struct.unpack_from("<IQI", content, self.reference(photos))
-        found, size = struct.unpack_from("<H6xQ", content, heap + 16)
-        assert (found, size) == (index, length)
-        assert content[heap + 32 : heap + 34] == b"\xff\xd8"  # as JPEG begins
-
-    def test_no_heap(self, photos):
-        assert "there is no heap at" in self.damage(photos, self.heap(photos), b"gcol")
-
-    def test_zeros_in_place_of_a_heap(self, photos):
-        self.damage(photos, self.heap(photos) + 16, bytes(500))
-
-    @pytest.mark.parametrize("size", [0, 2**32, 2**64 - 1, 2**64 - 16])
-    def test_an_object_of_another_size(self, size, photos):
-        self.damage(photos, self.heap(photos) + 24, struct.pack("<Q", size))
-
-    def test_a_heap_of_another_size(self, photos):
-        self.damage(photos, self.heap(photos) + 8, struct.pack("<Q", 40))
-
-    @pytest.mark.parametrize("length", [10_000, 2**32 - 1])
-    def test_a_row_longer_than_its_object(self, length, photos):
-        sentence = self.damage(photos, self.reference(photos), struct.pack("<I", length))
-        assert f"it says {length} bytes, and has" in sentence
-
-    @pytest.mark.parametrize("heap", [0, 1, 2**40, 2**64 - 1])
-    def test_a_row_in_another_heap(self, heap, photos):
-        self.damage(photos, self.reference(photos) + 4, struct.pack("<Q", heap))
-
-    def test_a_row_that_is_not_in_its_heap(self, photos):
-        self.damage(photos, self.reference(photos) + 12, struct.pack("<I", 999))
-
-    @pytest.mark.parametrize("name", ["images/large-v0", "tuples-v0"])
-    def test_bytes_flipped_all_over_the_file(self, name, root, tmp_path):
-        """The places are always the same, for HDF5 is not proof against all."""
-        folder = Path(shutil.copytree(root / name, tmp_path / "copy"))
+    def test_bytes_flipped_all_over_the_file(self, root, tmp_path):
+        """Always the same bytes, and of numbers: HDF5 itself may hang or crash on damaged rows of images."""
+        folder = Path(shutil.copytree(root / "tuples-v0", tmp_path / "copy"))
         whole = data_of(folder).read_bytes()
         refused = 0
         places = range(0, len(whole), 499)

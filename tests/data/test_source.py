@@ -3,7 +3,6 @@
 import inspect
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,43 +17,17 @@ from lapwing.data.files import save_episodes
 from lapwing.data.source import (
     DataFile,
     GymEnv,
-    MinariSet,
     describe,
-    env_name,
-    make_env,
-    make_envs,
     read_source,
     recall,
 )
 from lapwing.envs.arena import Arena
+from lapwing.envs.make import env_name, make_env, make_envs
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError, DatasetError, MazeError
 from lapwing.mazes import Maze, parse_maze
-from tests import exact
-
-ROOM = "#####\n#..G#\n#...#\n#####\n"
-
-
-@pytest.fixture
-def maze_file(tmp_path) -> Path:
-    path = tmp_path / "room.txt"
-    path.write_text(ROOM)
-    return path
-
-
-def walk(states: int = 4, steps: int = 200, seed: int = 0) -> np.ndarray:
-    """A walk around a ring, as vectors on a circle."""
-    moves = np.random.default_rng(seed).choice([-1, 1], steps).cumsum() % states
-    angles = 2 * np.pi * moves / states
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@pytest.fixture
-def data_file(tmp_path) -> Path:
-    path = tmp_path / "ring.npz"
-    Experience(walk(), [100, 100]).save(path)
-    return path
-
+from tests.support import exact
+from tests.support.sources import ROOM, walk
 
 # What a name means
 
@@ -68,32 +41,23 @@ def test_a_built_in_maze_by_its_name(name):
 
 
 @pytest.mark.parametrize("as_type", [str, Path])
-def test_files_by_their_paths(maze_file, data_file, as_type):
+def test_files_and_folders_by_their_paths(maze_file, data_file, tmp_path, as_type):
     source = read_source(as_type(maze_file))
     assert isinstance(source, Maze)
     assert (source.name, source.text) == ("room", ROOM)
-    assert read_source(as_type(data_file)) == DataFile(data_file)
-
-
-@pytest.mark.parametrize("name", ["CartPole-v1", "minigrid:MiniGrid-Empty-8x8-v0", "my/own.py:Rooms"])
-def test_an_environment_by_its_id(name):
-    assert read_source(f"gym:{name}") == GymEnv(name)
-
-
-@pytest.mark.parametrize("name", ["D4RL/door/human-v2", "./data/door"])
-def test_a_minari_data_set_by_its_name(name):
-    assert read_source(f"minari:{name}") == MinariSet(name)
-
-
-@pytest.mark.parametrize("as_type", [str, Path])
-def test_a_folder_of_data_by_its_path(tmp_path, as_type):
     save_episodes(tmp_path / "walks", [walk(), walk(seed=1)])
-    assert read_source(as_type(tmp_path / "walks")) == DataFile(tmp_path / "walks")
+    for path in (data_file, tmp_path / "walks"):
+        assert read_source(as_type(path)) == DataFile(path)
+
+
+def test_an_environment_by_its_id():
+    for name in ("CartPole-v1", "minigrid:MiniGrid-Empty-8x8-v0", "my/own.py:Rooms"):
+        assert read_source(f"gym:{name}") == GymEnv(name)
 
 
 def test_a_folder_of_data_that_is_not_finished(tmp_path):
     np.save(tmp_path / "observations.npy", walk())
-    with pytest.raises(ConfigError, match=r"the folder has no manifest\.json, which lapwing\.save_episodes"):
+    with pytest.raises(ConfigError, match=r"manifest\.json"):
         read_source(tmp_path)
 
 
@@ -129,18 +93,11 @@ def test_a_built_in_maze_comes_before_a_file_of_its_name(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("typo", "hint"),
-    [
-        ("FourRom", "did you mean FourRoom?"),
-        ("hardmaze", "did you mean HardMaze?"),
-        ("xyz", "known: OneRoom"),
-    ],
+    ("typo", "hint"), [("hardmaze", r"did you mean HardMaze\?"), ("xyz", "known: OneRoom")]
 )
 def test_an_unknown_name_is_refused_with_the_nearest(typo, hint):
-    with pytest.raises(ConfigError, match=f"unknown target '{typo}'") as caught:
+    with pytest.raises(ConfigError, match=f"unknown target '{typo}'.*{hint}.* gym:ENV_ID"):
         read_source(typo)
-    assert hint in str(caught.value)
-    assert "gym:ENV_ID" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["gone.txt", "gone.npz", "", ".", "x" * 300])
@@ -150,23 +107,10 @@ def test_a_file_that_is_not_there_is_refused(tmp_path, monkeypatch, name):
         read_source(name)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("###\n###\n", "no floor"),
-        ("#####\n#G.G#\n#####\n", "2 goals"),
-        ("#####\n#...\n#####\n", "line 2 has 4 cells"),
-        ("#####\n#.x.#\n#####\n", "unknown mark 'x' in line 2"),
-        ("", "no floor"),
-    ],
-)
-def test_a_maze_file_that_cannot_be_walked_is_refused(tmp_path, text, message):
-    (tmp_path / "bad.txt").write_text(text)
-    with pytest.raises(MazeError, match=f"maze bad: .*{message}"):
+def test_a_maze_file_that_cannot_be_walked_is_refused(tmp_path):
+    (tmp_path / "bad.txt").write_text("###\n###\n")
+    with pytest.raises(MazeError, match=r"maze bad: .*no floor"):
         read_source(tmp_path / "bad.txt")
-
-
-# What config.json says
 
 
 def test_a_source_can_be_recalled_from_its_description(tmp_path, data_file):
@@ -194,76 +138,40 @@ def test_an_environment_at_hand_is_recalled_from_what_it_gave(tmp_path):
 
 
 def test_a_kind_that_is_not_known():
-    with pytest.raises(ConfigError, match="of kind 'hologram', which this lapwing cannot open"):
+    with pytest.raises(ConfigError, match="'hologram'"):
         recall({"kind": "hologram"}, Path("unused"))
 
 
-def test_a_folder_that_has_changed_is_refused(tmp_path):
-    folder = tmp_path / "walks"
-    save_episodes(folder, [walk(), walk(seed=1)])
-    description = describe(DataFile(folder))
-    save_episodes(folder, [walk(seed=2), walk(seed=1)])
-    with pytest.raises(DatasetError, match="walks is no longer the file that was learned from; put it back"):
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_data_that_has_changed_is_refused(tmp_path, kind):
+    path = tmp_path / "walks"
+
+    def save(seed: int) -> None:
+        if kind == "folder":
+            save_episodes(path, [walk(seed=seed), walk(seed=1)])
+        else:
+            Experience(walk(seed=seed), [100, 100]).save(path)
+
+    save(0)
+    description = describe(DataFile(path))
+    save(2)
+    with pytest.raises(DatasetError, match="walks is no longer the file"):
         recall(description, tmp_path)
-    (folder / "manifest.json").unlink()
-    with pytest.raises(DatasetError, match="walks is no longer the file that was learned from"):
-        recall(description, tmp_path)
-
-
-def test_different_sources_have_different_descriptions(tmp_path, data_file):
-    save_episodes(tmp_path / "walks", [walk()])
-    save_episodes(tmp_path / "others", [walk(seed=1)])
-    sources = [
-        parse_maze(ROOM, name="room"),
-        parse_maze(ROOM.replace("G", "."), name="room"),
-        parse_maze(ROOM, name="other"),
-        DataFile(data_file),
-        DataFile(tmp_path / "walks"),
-        DataFile(tmp_path / "others"),
-        read_source("PlaneFourRoom"),
-        read_source("PlaneTwoRoom"),
-        GymEnv("CartPole-v1"),
-        GymEnv("Acrobot-v1"),
-        Experience(walk(), [100, 100]),
-        Experience(walk(), [50, 150]),
-        Experience(walk(seed=1), [100, 100]),
-    ]
-    descriptions = [str(describe(source)) for source in sources]
-    assert len(set(descriptions)) == len(sources)
-
-
-def test_a_data_file_that_has_changed_is_refused(data_file, tmp_path):
-    description = describe(DataFile(data_file))
-    Experience(walk(seed=1), [100, 100]).save(data_file)
-    with pytest.raises(DatasetError, match=r"ring\.npz is no longer the file that was learned from"):
-        recall(description, tmp_path)
-    data_file.unlink()
-    with pytest.raises(DatasetError, match=r"ring\.npz is no longer the file that was learned from"):
+    (path / "manifest.json" if kind == "folder" else path).unlink()
+    with pytest.raises(DatasetError, match="walks is no longer the file"):
         recall(description, tmp_path)
 
 
 def test_a_run_folder_is_pointed_to_what_reads_it(four_room_run):
-    with pytest.raises(ConfigError, match="is a run folder; lapwing evaluate"):
+    with pytest.raises(ConfigError, match=r"run folder.* lapwing evaluate"):
         read_source(str(four_room_run))
 
 
-@pytest.mark.parametrize("source", [np.zeros((10, 2)), {"observations": np.zeros((10, 2))}, 7, None, b"x"])
+@pytest.mark.parametrize("source", [np.zeros((10, 2)), {"observations": np.zeros((10, 2))}, 7, None])
 def test_what_is_no_source_is_refused(source):
     anything: Any = inspect.unwrap(read_source)  # without the tests' type checks
-    with pytest.raises(ConfigError, match=f"an Experience, not {type(source).__name__}; make arrays an"):
+    with pytest.raises(ConfigError, match=f"target .* {type(source).__name__}"):
         anything(source)
-
-
-def test_what_is_no_source_at_all_is_refused():
-    script = "import numpy, lapwing; lapwing.learn(numpy.zeros((10, 2)))"  # without the tests' type checks
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (
-        "ConfigError: a target must be a name, a path, an environment, episodes or an Experience, not ndarray"
-        in done.stderr
-    )
-
-
-# Environments by name
 
 
 OWN = """
@@ -316,18 +224,13 @@ def own_file(tmp_path) -> Path:
 
 
 class TestMakeEnv:
-    def test_a_registered_id(self):
-        env = make_env("CartPole-v1")
-        assert env.spec is not None
-        assert env_name(env) == "CartPole-v1"
-
     def test_a_module_that_registers_it(self, tmp_path, monkeypatch):
         module = "class_that_registers"
         (tmp_path / f"{module}.py").write_text(
             OWN + "\ngymnasium.register('OwnLine-v0', entry_point=Line, max_episode_steps=5)\n"
         )
         monkeypatch.syspath_prepend(tmp_path)
-        with pytest.raises(ConfigError, match="unknown Gymnasium environment 'OwnLine-v0'"):
+        with pytest.raises(ConfigError, match="'OwnLine-v0'"):
             make_env("OwnLine-v0")
         try:
             assert make_env(f"{module}:OwnLine-v0").reset(seed=0)[0].shape == (1,)
@@ -370,29 +273,26 @@ class TestMakeEnv:
             OWN.replace("class Line", "class Curve").replace("(Line)", "(Curve)") + "# longer\n"
         )
         assert env_name(make_env(f"{own_file}:Curve")) == "Curve"
-        with pytest.raises(ConfigError, match="has no environment 'Line'"):
+        with pytest.raises(ConfigError, match="'Line'"):
             make_env(f"{own_file}:Line")
 
     @pytest.mark.parametrize(
-        ("name", "message"),
+        ("name", "words"),
         [
-            ("CartPol-v1", r"unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1\?"),
-            ("qqqqqqqq", r"unknown Gymnasium environment 'qqqqqqqq'; gymnasium\.pprint_registry"),
-            ("", r"unknown Gymnasium environment ''"),
-            ("no_such_module:Env-v0", "the module 'no_such_module' cannot be imported .*; check its name"),
-            ("{own}:Lin", r"own_env\.py has no environment 'Lin'; did you mean Line\?"),
-            (
-                "{own}:CartPoleEnv",
-                r"own_env\.py has no environment 'CartPoleEnv'; known: Line, Picky, Broken",
-            ),
-            ("{own}:State", r"own_env\.py has no environment 'State'"),
-            ("{own}:Picky", r"cannot make .*own_env\.py:Picky: .*missing 1 required .* argument: 'size'"),
-            ("{own}:Broken", r"cannot make .*own_env\.py:Broken: no licence"),
-            ("{folder}/gone.py:Line", r"no file .*gone\.py; give gym:FILE\.py:CLASS"),
+            ("CartPol-v1", r"'CartPol-v1'.* CartPole-v1\?"),
+            ("qqqqqqqq", r"'qqqqqqqq'.* gymnasium\.pprint_registry"),
+            ("", "''"),
+            ("no_such_module:Env-v0", "'no_such_module'"),
+            ("{own}:Lin", r"own_env\.py .*'Lin'.* Line\?"),
+            ("{own}:CartPoleEnv", r"own_env\.py .*'CartPoleEnv'.* Line, Picky, Broken"),
+            ("{own}:State", r"own_env\.py .*'State'"),
+            ("{own}:Picky", r"own_env\.py:Picky: .*'size'"),
+            ("{own}:Broken", r"own_env\.py:Broken: no licence"),
+            ("{folder}/gone.py:Line", r"gone\.py"),
         ],
     )
-    def test_what_cannot_be_made(self, name, message, own_file):
-        with pytest.raises(ConfigError, match=message):
+    def test_what_cannot_be_made(self, name, words, own_file):
+        with pytest.raises(ConfigError, match=words):
             make_env(name.format(own=own_file, folder=own_file.parent))
 
     @pytest.mark.parametrize(
@@ -407,15 +307,13 @@ class TestMakeEnv:
     def test_a_file_that_cannot_be_run(self, text, message, tmp_path):
         path = tmp_path / "bad_env.py"
         path.write_text(text)
-        with pytest.raises(ConfigError, match=rf"bad_env\.py cannot be run \({message}.*\); mend it"):
+        with pytest.raises(ConfigError, match=rf"bad_env\.py .*\({message}"):
             make_env(f"{path}:Line")
         assert not [name for name in sys.modules if "bad_env" in name]
 
     def test_a_file_without_environments(self, tmp_path):
         (tmp_path / "plain.py").write_text("x = 1\n")
-        with pytest.raises(
-            ConfigError, match=r"plain\.py defines no environment; derive Line from gymnasium"
-        ):
+        with pytest.raises(ConfigError, match=r"plain\.py .* Line"):
             make_env(f"{tmp_path / 'plain.py'}:Line")
 
 
@@ -461,6 +359,12 @@ class TestMakeEnvs:
         finally:
             gymnasium.registry.pop("OwnPole-v0", None)
             sys.modules.pop(module, None)
+
+    @pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1"])
+    def test_more_than_any_machine_holds(self, env_id):
+        """By a vector form of its own, or one by one."""
+        with pytest.raises(ConfigError, match="num_envs"):
+            make_envs(env_id, 10**13)
 
     @pytest.mark.parametrize("num_envs", [None, 1, 4])
     def test_what_cannot_be_made(self, num_envs):

@@ -1,12 +1,11 @@
 """The geometry of an arena, against the text of its maze and distances worked out by hand."""
 
-import heapq
 import itertools
 import json
 import math
+import re
 import time
 import tracemalloc
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from lapwing.envs.arena import BODIES, Arena, make_arena, open_arena, parse_arena
+from lapwing.envs.arena import BODIES, NARROWEST, Arena, make_arena, open_arena, parse_arena
 from lapwing.errors import ConfigError
 from lapwing.mazes import Maze, arena_names, is_arena, parse_maze
 
@@ -28,6 +27,8 @@ MAZES = st.integers(2, 5).flatmap(
 
 
 def arena_of(name: str) -> Arena:
+    if name == "hall":
+        return hall(9)
     return make_arena(BODIES["Point"], CROOKED) if name == "Crooked" else open_arena(name)
 
 
@@ -87,25 +88,19 @@ def anywhere(arena: Arena, count: int, seed: int = 0) -> np.ndarray:
 
 class TestPlaces:
     @pytest.mark.parametrize(
-        ("name", "goal", "first"),
+        ("name", "goal", "first", "size"),
         [
-            ("PointUMaze", [-2, -2], [-2, 2]),
-            ("AntUMaze", [-3, -3], [-3, 3]),
-            ("PointHookMaze", [4, -2], [-4, 2]),
-            ("AntHookMaze", [6, -3], [-6, 3]),
+            ("PointUMaze", [-2, -2], [-2, 2], 6),
+            ("AntUMaze", [-3, -3], [-3, 3], 9),
+            ("PointHookMaze", [4, -2], [-4, 2], 10),
+            ("AntHookMaze", [6, -3], [-6, 3], 15),
         ],
     )
-    def test_the_goal_and_the_first_cell(self, name, goal, first):
+    def test_the_goal_the_first_cell_and_the_size(self, name, goal, first, size):
         arena = open_arena(name)
         assert arena.name == name
         assert arena.goal.tolist() == goal
         assert arena.centre(np.array([1, 1])).tolist() == first
-
-    @pytest.mark.parametrize(
-        ("name", "size"), [("PointUMaze", 6), ("AntUMaze", 9), ("PointHookMaze", 10), ("AntHookMaze", 15)]
-    )
-    def test_size_and_the_radius_of_the_goal(self, name, size):
-        arena = open_arena(name)
         assert arena.size == size
         assert arena.goal_radius == pytest.approx(size / 10)
 
@@ -126,7 +121,11 @@ class TestPlaces:
 
 
 class TestWalls:
-    def assert_walls_are_those_of_the_text(self, arena: Arena) -> None:
+    @settings(max_examples=50)
+    @given(MAZES)
+    @pytest.mark.filterwarnings("ignore:maze random")
+    def test_boxes_cover_the_wall_cells_at_the_floor_and_nothing_else(self, lines):
+        arena = arena_from(lines)
         parts = np.arange(-3, max(arena.maze.floor.shape) + 3, 0.25) + 0.125 - 0.5
         walls = near_walls(arena.maze)
         grid = np.array(list(itertools.product(parts, parts)))
@@ -136,82 +135,28 @@ class TestWalls:
         inside = ((points[:, None] > low) & (points[:, None] < high)).all(axis=-1).sum(axis=1)
         np.testing.assert_array_equal(inside, np.array(expected, int))  # not in two boxes either
 
-    @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
-    def test_boxes_cover_the_wall_cells_at_the_floor_and_nothing_else(self, name):
-        self.assert_walls_are_those_of_the_text(arena_of(name))
-
-    @settings(max_examples=30)
-    @given(MAZES)
-    @pytest.mark.filterwarnings("ignore:maze random")
-    def test_boxes_of_any_maze(self, lines):
-        self.assert_walls_are_those_of_the_text(arena_from(lines))
-
     def test_a_row_of_wall_is_one_box(self):
         """Nothing to be caught on: a seam between boxes can stop a sliding body."""
         walls = open_arena("PointUMaze").walls
         assert [0, 4, 5, 1] in walls.tolist()
         assert len(walls) == 8
 
-    def test_wall_far_from_the_floor_is_left_out(self):
-        maze = parse_maze("\n".join(["." + "G" + "#" * 8, *["#" * 10] * 8]), name="far")
-        assert len(near_walls(maze)) == 10
-        walls = make_arena(BODIES["Point"], maze).walls
-        assert 4 * (walls[:, 2] * walls[:, 3]).sum() == 10 * 2.0**2
-
-    def test_a_maze_that_is_open_at_its_edge_is_closed_by_walls(self):
-        arena = make_arena(BODIES["Point"], parse_maze("..G\n", name="open"))
-        beyond = np.array(
-            [[-3.5, 0], [3.5, 0], [0, 1.5], [0, -1.5], [3.5, 1.5], [3.5, -1.5], [-3.5, 1.5], [-3.5, -1.5]]
-        )
-        assert (arena.clearance(beyond) == 0).all()
-        np.testing.assert_allclose(arena.clearance(np.array([[-2.0, 0], [0, 0], [2, 0]])), 1)
-        np.testing.assert_allclose(arena.clearance(np.array([[-2.9, 0], [2.8, 0]])), [0.1, 0.2])
-
 
 class TestRoom:
-    @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
-    def test_clearance_is_the_distance_to_the_nearest_wall_cell(self, name):
+    @pytest.mark.parametrize("name", [*NAMES, "Crooked", "hall"])
+    def test_room_is_floor_away_from_the_nearest_wall_cell(self, name):
         arena = arena_of(name)
         points = anywhere(arena, 4_000)
-        expected = away_from_walls(arena, points)
-        assert (expected == 0).mean() > 0.1
-        np.testing.assert_allclose(arena.clearance(points), expected, atol=1e-12)
-
-    def test_clearance_by_hand(self):
-        arena = open_arena("PointUMaze")
-        places = np.array([[-2.0, 2.0], [2.0, 0.0], [0.0, 0.0], [2.5, 0.0], [2.0, 2.0], [1.3, 1.4]])
-        np.testing.assert_allclose(arena.clearance(places), [1, 1, 0, 0.5, 1, 0.5])
-
-    @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
-    def test_room_is_floor_that_is_not_too_near_to_a_wall(self, name):
-        arena = arena_of(name)
-        points = anywhere(arena, 4_000, seed=1)
-        expected = on_floor(arena, points) & (away_from_walls(arena, points) >= arena.body.radius)
+        away = away_from_walls(arena, points)
+        assert (away == 0).mean() > 0.1
+        expected = on_floor(arena, points) & (away >= arena.body.radius)
         assert 0.01 < expected.mean() < 0.9
         np.testing.assert_array_equal(arena.has_room(points), expected)
 
     def test_no_room_beyond_the_walls(self):
         arena = open_arena("PointUMaze")
         far = np.array([[50.0, 0.0], [0.0, -50.0], [-7.0, 7.0], [1e6, 1e6]])
-        assert (arena.clearance(far) > 1).all()
         assert not arena.has_room(far).any()
-
-    def test_one_point_alone_and_a_grid_of_points(self):
-        arena = open_arena("PointUMaze")
-        assert arena.has_room(np.array([2.0, 0.0]))
-        assert not arena.has_room(np.array([0.0, 0.0]))
-        assert arena.clearance(np.array([2.0, 0.0])) == 1
-        grid = anywhere(arena, 60).reshape(5, 12, 2)
-        np.testing.assert_array_equal(arena.has_room(grid).ravel(), arena.has_room(grid.reshape(-1, 2)))
-        assert arena.clearance(grid).shape == (5, 12)
-
-    def test_clearance_in_a_hall_is_that_of_walls_far_away(self):
-        arena = hall(9)
-        points = anywhere(arena, 2_000, seed=2)
-        expected = away_from_walls(arena, points)
-        assert expected.max() > 3 * arena.cell
-        np.testing.assert_allclose(arena.clearance(points), expected, atol=1e-12)
-        assert arena.clearance(np.zeros(2)) == pytest.approx(4.5 * arena.cell)
 
     def test_a_large_maze_asks_for_little_memory(self):
         """Each of 100,000 points with each of 240 walls would take 400 MB at once."""
@@ -219,18 +164,9 @@ class TestRoom:
         points = arena.centre(np.random.default_rng(0).uniform(0, 119, (100_000, 2)))
         arena.walls.sum()
         tracemalloc.start()
-        for measure in (arena.has_room, arena.clearance):
-            measure(points)
-            tracemalloc.reset_peak()
-            measure(points)
-            assert tracemalloc.get_traced_memory()[1] < 100e6
+        arena.has_room(points)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
         tracemalloc.stop()
-
-    @pytest.mark.parametrize("body", ["Point", "Ant"])
-    def test_the_middle_of_every_floor_cell_has_room(self, body):
-        arena = open_arena(f"{body}HookMaze")
-        centres = np.array([at(arena, *cell) for cell in floor_cells(arena.maze)])
-        assert arena.has_room(centres).all()
 
 
 class TestStarts:
@@ -258,26 +194,12 @@ class TestStarts:
         statistic = np.sum((counts - expected) ** 2 / (expected + (0.02 * expected) ** 2))
         assert statistic < chi2.isf(1e-4, len(free) - 1)
 
-    def test_random_positions_in_the_cells_of_the_umaze_by_hand(self):
-        """A dead end keeps 1.7 x 1.4 of 2 x 2, a corridor 2 x 1.4, a bend 1.7 x 1.7 less a quarter disc."""
-        arena = open_arena("PointUMaze")
-        found = arena.random_positions(30_000, np.random.default_rng(1))
-        areas = {(1, 1): 2.38, (1, 2): 2.8, (1, 3): 2.89 - math.pi * 0.3**2 / 4, (2, 3): 2.8}
-        total = 2 * sum(areas.values()) - 2.8
-        for cell, area in areas.items():
-            share = (np.abs(found - at(arena, *cell)).max(axis=1) <= 1).mean()
-            chance = area / total
-            assert share == pytest.approx(chance, abs=4 * math.sqrt(chance * (1 - chance) / 30_000))
-
     def test_random_positions_follow_their_generator(self):
         arena = open_arena("AntUMaze")
         first, again, other = (arena.random_positions(50, np.random.default_rng(seed)) for seed in (3, 3, 4))
         np.testing.assert_array_equal(first, again)
         assert (first != other).all()
-
-    def test_as_many_random_positions_as_asked_for(self):
-        arena = open_arena("AntUMaze")
-        for count in (0, 1, 2, 17):
+        for count in (0, 1, 17):
             assert arena.random_positions(count, np.random.default_rng(count)).shape == (count, 2)
 
     @pytest.mark.parametrize("name", NAMES)
@@ -290,12 +212,8 @@ class TestStarts:
         assert starts.shape == expected.shape
         assert (np.abs(starts - expected) <= arena.cell / 2 - arena.body.radius + 1e-9).all()
         assert len(np.unique(starts.round(9), axis=0)) == len(starts)
-
-    @pytest.mark.parametrize("name", NAMES)
-    def test_stratified_positions_are_always_the_same(self, name):
-        np.testing.assert_array_equal(
-            open_arena(name).stratified_positions(5), open_arena(name).stratified_positions(5)
-        )
+        assert arena.has_room(starts).all()
+        np.testing.assert_array_equal(open_arena(name).stratified_positions(per_cell), starts)
 
     @pytest.mark.parametrize("name", NAMES)
     def test_stratified_positions_reach_every_quarter_of_a_cell(self, name):
@@ -303,12 +221,6 @@ class TestStarts:
         starts = arena.stratified_positions(8).reshape(-1, 8, 2)
         for cell, inside in zip(floor_cells(arena.maze), starts, strict=True):
             assert len(np.unique(inside > at(arena, *cell), axis=0)) == 4
-
-    @pytest.mark.parametrize("name", NAMES)
-    @pytest.mark.parametrize("per_cell", [1, 2, 8, 13])
-    def test_a_body_has_room_at_every_stratified_position(self, name, per_cell):
-        arena = open_arena(name)
-        assert arena.has_room(arena.stratified_positions(per_cell)).all()
 
 
 def round_the_corner(arena: Arena) -> float:
@@ -325,37 +237,6 @@ def round_the_corner(arena: Arena) -> float:
     return 2 * (tangent + radius * touches) + cell
 
 
-def my_dijkstra(arena: Arena, parts: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Points with room and how far it is from each to the goal, by moves of up to three places on a grid."""
-    height, width = len(arena.maze.lines), len(arena.maze.lines[0])
-    shape = (parts * (height - 1) + 1, parts * (width - 1) + 1)
-    places = np.array(list(np.ndindex(shape)))
-    points = np.array([at(arena, *place) for place in places / parts])
-    room = on_floor(arena, points) & (away_from_walls(arena, points) >= arena.body.radius)
-    known = dict(zip(map(tuple, places[room].tolist()), points[room], strict=True))
-    moves = [m for m in itertools.product(range(-3, 4), repeat=2) if math.gcd(*m) == 1]
-    ways: dict[tuple, list] = {place: [] for place in known}
-    for move in moves:
-        pairs = [(p, (p[0] + move[0], p[1] + move[1])) for p in known]
-        pairs = [(here, there) for here, there in pairs if there in known]
-        ends = np.array([[known[here], known[there]] for here, there in pairs])
-        between = [ends[:, 0] * (1 - t) + ends[:, 1] * t for t in (0.2, 0.4, 0.6, 0.8)]
-        clear = np.min([away_from_walls(arena, b) for b in between], axis=0) >= arena.body.radius - 1e-9
-        for (here, there), is_clear in zip(pairs, clear, strict=True):
-            if is_clear:
-                ways[here].append((there, math.hypot(*move) * arena.cell / parts))
-    goal = tuple(parts * index for index in arena.goal_cell)
-    lengths, queue = {}, [(0.0, goal)]
-    while queue:
-        length, place = heapq.heappop(queue)
-        if place not in lengths:
-            lengths[place] = length
-            for there, more in ways[place]:
-                heapq.heappush(queue, (length + more, there))
-    assert len(lengths) == len(known)
-    return np.array([known[place] for place in lengths]), np.array(list(lengths.values()))
-
-
 def assert_about(lengths: np.ndarray, expected: np.ndarray, arena: Arena) -> None:
     """Within 3 % (a grid with moves in 16 directions is up to 2.7 % too long) and two of its steps."""
     assert lengths.shape == expected.shape
@@ -363,15 +244,6 @@ def assert_about(lengths: np.ndarray, expected: np.ndarray, arena: Arena) -> Non
 
 
 class TestWays:
-    @pytest.mark.parametrize("body", ["Point", "Ant"])
-    def test_in_a_straight_corridor_it_is_the_distance(self, body):
-        arena = make_arena(BODIES[body], parse_maze("##########\n#.......G#\n##########\n", name="corridor"))
-        starts = arena.random_positions(500, np.random.default_rng(0))
-        assert_about(arena.path_lengths(starts), np.linalg.norm(starts - arena.goal, axis=1), arena)
-        ends = np.array([[0.0, 0.0], [-3.0, 0.0]]) * arena.cell
-        expected = (arena.goal - ends)[:, 0]
-        np.testing.assert_allclose(arena.path_lengths(ends), expected, rtol=0.05)
-
     def test_in_an_open_room_it_is_the_distance_in_every_direction(self):
         arena = make_arena(
             BODIES["Point"], parse_maze("\n".join(["." * 7] * 3 + ["...G..."] + ["." * 7] * 3), name="room")
@@ -387,14 +259,6 @@ class TestWays:
         assert by_hand == pytest.approx({"PointUMaze": 9.103, "AntUMaze": 14.479}[name], abs=1e-3)
         assert arena.path_lengths(arena.centre(np.array([[1, 1]])))[0] == pytest.approx(by_hand, rel=0.04)
 
-    @pytest.mark.parametrize("name", ["PointHookMaze", "AntUMaze"])
-    def test_it_is_what_another_search_on_another_grid_finds(self, name):
-        arena = open_arena(name)
-        points, lengths = my_dijkstra(arena)
-        assert len(points) > 100
-        found = arena.path_lengths(points)
-        assert_about(found, lengths, arena)
-
     @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
     def test_it_is_never_below_the_distance(self, name):
         arena = arena_of(name)
@@ -402,36 +266,12 @@ class TestWays:
         lengths = arena.path_lengths(starts)
         assert np.isfinite(lengths).all()
         assert (lengths >= np.linalg.norm(starts - arena.goal, axis=1) - 1e-9).all()
-
-    @pytest.mark.parametrize("name", NAMES)
-    def test_at_the_goal_there_is_no_way_left(self, name):
-        arena = open_arena(name)
         assert arena.path_lengths(arena.goal[None])[0] == pytest.approx(0, abs=arena.cell / 12)
 
-    @settings(max_examples=20)
-    @given(MAZES, st.sampled_from(["Point", "Ant"]))
-    @pytest.mark.filterwarnings("ignore:maze random")
-    def test_from_the_middle_of_a_cell_it_is_no_longer_than_from_cell_to_cell(self, lines, body):
-        arena = arena_from(lines, body)
-        steps, queue = {arena.goal_cell: 0}, deque([arena.goal_cell])
-        floor = set(floor_cells(arena.maze))
-        while queue:
-            row, column = queue.popleft()
-            for cell in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
-                if cell in floor and cell not in steps:
-                    steps[cell] = steps[row, column] + 1
-                    queue.append(cell)
-        lengths = arena.path_lengths(np.array([at(arena, *cell) for cell in steps]))
-        assert (lengths <= arena.cell * (np.array(list(steps.values())) + 0.2)).all()
-
     @pytest.mark.parametrize("name", ["PointUMaze", "AntUMaze"])
-    def test_in_a_maze_as_narrow_as_the_body_it_still_leads_round_the_corner(self, name):
+    def test_in_the_narrowest_maze_it_still_leads_round_the_corner(self, name):
         """Whatever is not refused for want of room must be measured right."""
-        body = open_arena(name).body
-        try:
-            arena = open_arena(name, cell=2.1 * body.radius)
-        except ConfigError:
-            return
+        arena = open_arena(name, cell=NARROWEST * open_arena(name).body.radius)
         found = arena.path_lengths(arena.centre(np.array([[1.0, 1.0]])))[0]
         assert found == pytest.approx(round_the_corner(arena), rel=0.1)
 
@@ -460,19 +300,10 @@ class TestWays:
 
 
 class TestNames:
-    def test_the_arenas(self):
+    def test_what_an_arena_is_called(self):
         assert sorted(arena_names()) == sorted(NAMES)
-
-    @pytest.mark.parametrize("name", [*NAMES, "Point:mine.txt", "Ant:UMaze"])
-    def test_what_an_arena_is_called(self, name):
-        assert is_arena(name)
-
-    @pytest.mark.parametrize("name", ["UMaze", "FourRoom", "mine.txt", "Points", "C:\\maze.txt", ""])
-    def test_what_it_is_not_called(self, name):
-        assert not is_arena(name)
-
-    def test_a_maze_by_its_name_after_a_colon(self):
-        assert open_arena("Ant:HookMaze") == open_arena("AntHookMaze")
+        assert all(map(is_arena, [*NAMES, "Point:mine.txt", "Ant:UMaze"]))
+        assert not any(map(is_arena, ["UMaze", "FourRoom", "mine.txt", "Points", "C:\\maze.txt", ""]))
 
     @pytest.mark.parametrize("body", ["Point", "Ant"])
     def test_a_text_file(self, body, tmp_path):
@@ -491,6 +322,7 @@ class TestNames:
             arena = open_arena(name)
             assert arena.target == name
             assert open_arena(arena.target) == arena
+        assert open_arena("Ant:HookMaze") == open_arena("AntHookMaze")
         assert open_arena("Ant:HookMaze").target == "AntHookMaze"
 
     @pytest.mark.parametrize("goal", [[1, 1], np.array([1, 1]), np.array([1, 1], np.uint8)], ids=repr)
@@ -503,8 +335,6 @@ class TestNames:
         arena = open_arena("PointUMaze", goal=(1, 1), cell=3.5, fast=True)
         assert arena.goal.tolist() == [-3.5, 3.5]
         assert (arena.cell, arena.size, arena.fast) == (3.5, 10.5, True)
-
-    def test_a_goal_at_the_first_cell_of_the_text(self):
         assert make_arena(BODIES["Point"], CROOKED, goal=(0, 0)).goal_cell == (0, 0)
 
     @pytest.mark.parametrize("name", NAMES)
@@ -519,70 +349,49 @@ class TestNames:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("name", "words"),
+        ("name", "near"),
         [
-            ("PointUMaz", r"unknown arena 'PointUMaz'; did you mean PointUMaze\? \(or Point:my_maze.txt\)"),
-            ("anthookmaze", r"unknown arena 'anthookmaze'; did you mean AntHookMaze\?"),
-            ("Ant", r"unknown arena 'Ant'; "),
-            ("PointFourRoom", r"unknown arena 'PointFourRoom'"),
-            ("zzz", r"unknown arena 'zzz'; known: PointUMaze, PointHookMaze, AntUMaze, AntHookMaze"),
+            ("PointUMaz", "PointUMaze"),
+            ("anthookmaze", "AntHookMaze"),
+            ("PointFourRoom", "Point:"),
+            ("zzz", NAMES[3]),
         ],
     )
-    def test_an_unknown_name_gets_the_nearest(self, name, words):
-        with pytest.raises(ConfigError, match=words):
+    def test_an_unknown_name_gets_the_nearest(self, name, near):
+        with pytest.raises(ConfigError, match=f"'{name}'.*{near}"):
             open_arena(name)
 
     def test_a_file_that_is_not_there(self, tmp_path):
-        with pytest.raises(ConfigError, match=r"no maze '.*nowhere\.txt': there is no such file"):
-            open_arena(f"Point:{tmp_path}/nowhere.txt")
-        with pytest.raises(ConfigError, match=r"no maze '.*': it is a folder"):
-            open_arena(f"Point:{tmp_path}")
+        for path in (tmp_path / "nowhere.txt", tmp_path):
+            with pytest.raises(ConfigError, match=f"'{path}'"):
+                open_arena(f"Point:{path}")
 
     @pytest.mark.parametrize(
-        ("goal", "words"),
-        [
-            ((2, 1), r"goal \(2,1\) is a wall of UMaze; choose a floor cell"),
-            ((5, 1), r"goal \(5,1\) lies outside UMaze of 5 x 5 cells"),
-            ((1, -1), r"goal \(1,-1\) lies outside UMaze"),
-        ],
+        ("goal", "words"), [((2, 1), "wall"), ((5, 1), "outside UMaze of 5 x 5"), ((1, -1), "outside")]
     )
     def test_a_goal_in_a_wall_or_outside(self, goal, words):
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=rf"goal \({goal[0]},{goal[1]}\).*{words}"):
             open_arena("PointUMaze", goal=goal)
 
     def test_no_goal_in_the_maze_and_none_named(self):
-        with pytest.raises(ConfigError, match=r"FourRoom has no cell marked G; name one with --goal"):
+        with pytest.raises(ConfigError, match=r"FourRoom.*--goal"):
             open_arena("Point:FourRoom")
         assert open_arena("Point:FourRoom", goal=(1, 1)).goal_cell == (1, 1)
 
     @pytest.mark.parametrize(
-        ("name", "cell", "words"),
+        ("name", "cell"),
         [
-            (
-                "PointUMaze",
-                0.6,
-                r"cells of 0\.6 leave no room for the body Point, which is 0\.6 wide .* 2 or",
-            ),
-            ("PointUMaze", 0.1, r"cells of 0\.1 leave no room"),
-            (
-                "AntUMaze",
-                1.5,
-                r"cells of 1\.5 leave no room for the body Ant, which is 1\.5 wide .* 3 or",
-            ),
-            ("AntUMaze", -3.0, r"cells of -3 leave no room"),
-            ("AntUMaze", float("nan"), r"cell must be a number at most 1,000, not nan"),
-            ("PointUMaze", float("inf"), r"cell must be a number at most 1,000, not inf"),
-            ("PointUMaze", 1e200, r"cell must be a number at most 1,000, not 1e\+200"),
+            ("PointUMaze", 0.6),
+            ("AntUMaze", 1.5),
+            ("AntUMaze", -3.0),
+            ("AntUMaze", math.nan),
+            ("PointUMaze", 1e200),
         ],
     )
-    def test_cells_too_narrow_for_the_body_or_too_wide(self, name, cell, words):
-        with pytest.raises(ConfigError, match=words):
+    def test_cells_too_narrow_for_the_body_or_too_wide(self, name, cell):
+        with pytest.raises(ConfigError, match=f"cell.* {re.escape(f'{cell:g}')}"):
             open_arena(name, cell=cell)
 
-    @pytest.mark.parametrize("body", ["Point", "Ant"])
-    def test_a_maze_that_is_all_goal(self, body):
-        with pytest.raises(
-            ConfigError,
-            match=r"dot leaves no room for a way to the goal: all its floor is at the goal",
-        ):
-            make_arena(BODIES[body], parse_maze("###\n#G#\n###\n", name="dot"))
+    def test_a_maze_that_is_all_goal(self):
+        with pytest.raises(ConfigError, match=r"dot.* goal"):
+            make_arena(BODIES["Point"], parse_maze("###\n#G#\n###\n", name="dot"))

@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import json
 import subprocess
 import sys
 
@@ -60,6 +59,7 @@ class TestContract:
             name for name in gymnasium.registry if name.startswith(("lapwing/Point", "lapwing/Ant"))
         }
         assert registered == set(IDS)
+        assert {gymnasium.spec(env_id).max_episode_steps for env_id in IDS} == {300}
 
     @pytest.mark.parametrize("env_id", IDS)
     @pytest.mark.filterwarnings(r"ignore:.*A Box observation space (min|max)imum value is -?infinity")
@@ -80,19 +80,6 @@ class TestContract:
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
             assert type(reward) is float
             assert (terminated, truncated) == (False, False)
-
-    @pytest.mark.parametrize("env_id", ["lapwing/PointUMaze-v0", "lapwing/AntHookMaze-v0"])
-    def test_three_hundred_steps_and_no_termination(self, env_id):
-        env = make(env_id, fast=True)
-        env.reset(seed=0)
-        env.action_space.seed(0)
-        ends = [env.step(env.action_space.sample())[2:4] for _ in range(300)]
-        assert not any(terminated for terminated, _ in ends)
-        assert [truncated for _, truncated in ends] == [False] * 299 + [True]
-
-    @pytest.mark.parametrize("env_id", IDS)
-    def test_all_episodes_are_three_hundred_steps(self, env_id):
-        assert make(env_id).spec.max_episode_steps == 300
 
     @pytest.mark.parametrize("env_id", ["lapwing/PointUMaze-v0", "lapwing/AntUMaze-v0"])
     def test_a_seed_is_an_episode(self, env_id):
@@ -126,14 +113,6 @@ class TestContract:
         np.testing.assert_array_equal(
             env.reset(seed=3)[0]["observation"], again.reset(seed=3)[0]["observation"]
         )
-
-    def test_vector_environments(self):
-        envs = gymnasium.make_vec("lapwing/PointUMaze-v0", num_envs=3, vectorization_mode="sync")
-        observations, _ = envs.reset(seed=0)
-        assert observations["observation"].shape == (3, 6)
-        assert len(np.unique(observations["achieved_goal"], axis=0)) == 3
-        observations, rewards, *_ = envs.step(envs.action_space.sample())
-        assert rewards.shape == (3,)
 
     def test_an_observation_is_the_callers_to_write_on(self):
         env = make("lapwing/PointUMaze-v0")
@@ -199,22 +178,11 @@ class TestSteps:
         assert env.compute_reward(achieved, goal, {}).tolist() == expected
         assert [float(env.compute_reward(one, goal, {})) for one in achieved] == expected
         assert env.compute_reward(achieved.reshape(7, 1, 2), goal, {}).shape == (7, 1)
+        assert env.compute_terminated(goal, goal, {}) is env.compute_truncated(goal, goal, {}) is False
         elsewhere = achieved + np.float32(2)
         assert env.compute_reward(elsewhere, goal + np.float32(2), {}).tolist() == expected, (
             "any goal will do"
         )
-
-    def test_rewards_of_steps_can_be_computed_again(self):
-        env = make("lapwing/PointUMaze-v0").unwrapped
-        env.reset(seed=0, options={"position": (-1.0, -2.0)})
-        seen = [env.step(np.array([-1, 0], np.float32)) for _ in range(15)]
-        achieved = np.array([step[0]["achieved_goal"] for step in seen])
-        desired = np.array([step[0]["desired_goal"] for step in seen])
-        rewards = [step[1] for step in seen]
-        assert set(rewards) == {0.0, -1.0}
-        assert env.compute_reward(achieved, desired, {}).tolist() == rewards
-        assert env.compute_terminated(achieved[-1], desired[-1], {}) is False
-        assert env.compute_truncated(achieved[-1], desired[-1], {}) is False
 
     @pytest.mark.parametrize("env_id", BUILT_IN)
     def test_at_the_goal_it_is_a_success(self, env_id):
@@ -232,8 +200,8 @@ class TestSteps:
         for env in envs:
             env.reset(seed=0)
         push = np.ones(envs[0].action_space.shape, np.float32)
-        for wrong, words in ((push * np.nan, "NaN is none"), (push[:1], r"actions must have shape \(")):
-            with pytest.raises(ConfigError, match=words):
+        for wrong in (push * np.nan, push[:1]):
+            with pytest.raises(ConfigError, match="actions"):
                 envs[0].step(wrong)
         np.testing.assert_array_equal(*(env.step(push)[0]["observation"] for env in envs))
 
@@ -267,30 +235,18 @@ class TestReset:
         assert np.abs(observation["observation"][-3:]).max() > 0, "with small deviations all the same"
 
     @pytest.mark.parametrize(
-        "position", [(0.0, 0.0), (-2.0, 2.9), (2.0, 50.0), (-1e6, 0.0), (1.0, 2.0, 3.0), (1.0,), 2.0]
+        "position", [(0.0, 0.0), (-2.0, 2.9), (2.0, 50.0), (1.0, 2.0, 3.0), 2.0, (np.nan, 2.0)]
     )
     def test_where_there_is_no_room(self, position):
         env = make("lapwing/PointUMaze-v0").unwrapped
-        with pytest.raises(ConfigError, match=r"position .* leaves no room for the Point"):
-            env.reset(options={"position": position})
-
-    @pytest.mark.parametrize("position", [(np.nan, 2.0), (-2.0, np.inf)])
-    def test_at_no_number(self, position):
-        env = make("lapwing/PointUMaze-v0").unwrapped
-        with pytest.raises(ConfigError, match=r"position .* leaves no room for the Point"):
+        with pytest.raises(ConfigError, match=r"position.* Point"):
             env.reset(options={"position": position})
 
     def test_an_ant_needs_more_room_than_a_point(self):
         place = {"position": (2.0, 3.0 - 0.5)}
         make("lapwing/PointUMaze-v0").reset(options=place)
-        with pytest.raises(ConfigError, match="leaves no room for the Ant"):
+        with pytest.raises(ConfigError, match=r"position.* Ant"):
             make("lapwing/AntUMaze-v0", cell=2.0).reset(options=place)
-
-    def test_other_options_are_left_alone(self):
-        env = make("lapwing/PointUMaze-v0")
-        first, _ = env.reset(seed=1, options={})
-        second, _ = env.reset(seed=1, options={"colour": "red"})
-        np.testing.assert_array_equal(first["observation"], second["observation"])
 
 
 class TestMaking:
@@ -309,20 +265,17 @@ class TestMaking:
     @pytest.mark.parametrize(
         ("kwargs", "words"),
         [
-            ({"body": "point", "maze": "UMaze"}, r"unknown body 'point'; did you mean Point\?"),
-            ({"body": "Point", "maze": "UMaz"}, r"no maze 'UMaz': did you mean UMaze\?"),
-            ({"body": "Ant", "maze": "FourRoom"}, r"FourRoom has no cell marked G"),
-            ({"body": "Ant", "maze": "UMaze", "goal": (0, 0)}, r"goal \(0,0\) is a wall of UMaze"),
-            ({"body": "Ant", "maze": "UMaze", "cell": 1.0}, r"cells of 1 leave no room for the body Ant"),
-            (
-                {"body": "Point", "maze": "UMaze", "render_mode": "human"},
-                r"render_mode must be None or 'rgb_array', not 'human'",
-            ),
+            ({"body": "point"}, r"'point'.* Point\?"),
+            ({"maze": "UMaz"}, r"'UMaz'.* UMaze\?"),
+            ({"maze": "FourRoom"}, "FourRoom.* G"),
+            ({"goal": (0, 0)}, r"goal \(0,0\)"),
+            ({"cell": 1.0}, "cells of 1 .* Ant"),
+            ({"render_mode": "human"}, "render_mode.*'human'"),
         ],
     )
     def test_what_cannot_be_made(self, kwargs, words):
         with pytest.raises(ConfigError, match=words):
-            ControlEnv(**kwargs)
+            ControlEnv(**({"body": "Ant", "maze": "UMaze"} | kwargs))
 
     def test_wrong_values_are_told_in_a_sentence(self):
         """In a process without the type checks that only the tests have."""
@@ -344,17 +297,6 @@ class TestMaking:
         with pytest.raises(ConfigError, match=r"pip install 'lapwing\[mujoco\]'"):
             gymnasium.make("lapwing/PointUMaze-v0")
 
-    @pytest.mark.parametrize(
-        "statement",
-        ["import lapwing", "import lapwing.cli.main", "import lapwing.envs.arena, lapwing.envs.arena_env"],
-    )
-    def test_importing_does_not_import_mujoco(self, statement):
-        script = f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
-        printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        modules = json.loads(printed.stdout)
-        assert "lapwing" in modules
-        assert "mujoco" not in modules
-
 
 class TestRender:
     @pytest.mark.parametrize("env_id", ["lapwing/PointUMaze-v0", "lapwing/AntHookMaze-v0"])
@@ -369,21 +311,6 @@ class TestRender:
         for _ in range(10):
             env.step(np.ones_like(env.action_space.sample()))
         assert (env.render() != first).any()
-
-    def test_to_render_changes_no_step(self):
-        envs = [make("lapwing/AntUMaze-v0", render_mode=mode) for mode in (None, "rgb_array")]
-        for env in envs:
-            env.reset(seed=0)
-        for _ in range(4):
-            action = envs[0].action_space.sample()
-            assert [env.render() is None for env in envs] == [True, False]
-            steps = [env.step(action)[0]["observation"] for env in envs]
-            np.testing.assert_array_equal(*steps)
-
-    def test_no_render_mode_no_picture(self):
-        env = ControlEnv("Point", "UMaze")
-        env.reset(seed=0)
-        assert env.render() is None
 
     def test_closed_and_opened_again(self):
         env = ControlEnv("Point", "UMaze", render_mode="rgb_array")

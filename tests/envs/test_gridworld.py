@@ -80,14 +80,10 @@ class TestTables:
                 there = world.cells[world.next_state[state, action]]
                 assert tuple(there) == moved(world.maze, tuple(cell), action)
 
-    def test_the_stay_action_is_the_last_and_does_nothing(self):
-        world = world_of("HardMaze", stay=True)
-        np.testing.assert_array_equal(world.next_state[:, 4], np.arange(world.n_states))
-        np.testing.assert_array_equal(world.next_state[:, :4], world_of("HardMaze").next_state)
-
     def test_goal_state(self):
         world = world_of("HardMaze")
         assert tuple(world.cells[world.goal_state]) == (10, 10)
+        np.testing.assert_array_equal(world.observations("index"), np.arange(world.n_states, dtype=np.int32))
         assert world_of("FourRoom").goal_state is None
 
     @pytest.mark.parametrize("stay", [False, True])
@@ -118,49 +114,25 @@ class TestTables:
             expected = [steps[tuple(cell)] for cell in world.cells.tolist()]
             np.testing.assert_array_equal(world.steps_to(goal), expected)
 
-    @pytest.mark.parametrize(
-        ("name", "optimal"), [("OneRoom", -13.004), ("TwoRoom", -11.358), ("HardMaze", -18.980)]
-    )
-    def test_optimal_mean_return_of_fifty_steps(self, name, optimal):
-        """Each step is -1 but those that land on the goal: from k > 0 steps away the first k - 1 cost."""
-        world = world_of(name)
-        steps = world.steps_to(world.goal_state)
-        assert -np.minimum(np.maximum(steps - 1, 0), 50).mean() == pytest.approx(optimal, abs=5e-4)
+
+def test_images_of_more_bytes_than_any_machine_has():
+    plain = parse_maze("\n".join(["." * 1_000] * 1_000), name="plain")
+    with pytest.raises(ConfigError, match="image"):
+        GridWorld(plain).observations("image")
 
 
 class TestObservations:
     @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
-    def test_index(self, name):
-        table = world_of(name).observations("index")
-        assert table.dtype == np.int32
-        assert table.tolist() == list(range(len(table)))
-
-    def test_position_of_every_cell(self):
-        world = world_of("TwoRoom")
-        table = world.observations("position")
+    def test_position_of_every_cell(self, name):
+        world = world_of(name)
+        table, size = world.observations("position"), np.array(world.maze.floor.shape)
         assert table.dtype == np.float32
-        for (row, column), seen in zip(world.cells.tolist(), table, strict=True):
-            assert seen == pytest.approx((row / 8 - 1, column / 8 - 1), abs=1e-7)
-
-    def test_position_reaches_exactly_one_at_the_corners(self):
-        world = GridWorld(parse_maze("...\n...\n...\n...\n", name="open"))
-        table = world.observations("position")
-        assert table[0].tolist() == [-1, -1]
-        assert table[2].tolist() == [-1, 1]
-        assert table[9].tolist() == [1, -1]
-        assert table[11].tolist() == [1, 1]
-        assert table[1].tolist() == [-1, 0]
+        np.testing.assert_allclose(table, 2 * world.cells / (size - 1) - 1, atol=1e-7)
 
     def test_position_in_a_corridor(self):
         table = GridWorld(parse_maze(".....\n", name="corridor")).observations("position")
         assert np.isfinite(table).all()
         np.testing.assert_allclose(table[:, 1], [-1, -0.5, 0, 0.5, 1])
-
-    @pytest.mark.parametrize("name", [*NAMES, "Crooked"])
-    def test_position_tells_states_apart(self, name):
-        table = world_of(name).observations("position")
-        assert len(np.unique(table, axis=0)) == len(table)
-        assert np.abs(table).max() <= 1
 
     @pytest.mark.parametrize("name", ["FourRoom", "Crooked"])
     def test_image_pixel_by_pixel(self, name):
@@ -176,11 +148,8 @@ class TestObservations:
                         colour = AGENT
                     assert tuple(images[state, row, column]) == colour
 
-    def test_three_different_colours(self):
-        assert len({WALL, GROUND, AGENT}) == 3
-
     def test_unknown_kind_gets_the_nearest(self):
-        with pytest.raises(ConfigError, match=r"not 'positions'; did you mean position\?"):
+        with pytest.raises(ConfigError, match=r"'positions'.* position\?"):
             # Beneath the type checker, which in the tests would be the first to object.
             inspect.unwrap(GridWorld.observations)(world_of("FourRoom"), "positions")
 
@@ -198,11 +167,9 @@ def walk():
 
 
 class TestWalks:
-    def test_shape(self, walk):
-        assert walk().shape == (1_000, 51)
-
     def test_starts_are_uniform(self, walk):
         size = world_of("Crooked").n_states
+        assert walk().shape == (1_000, 51)
         counts = np.bincount(walk()[:, 0], minlength=size)
         expected = 1_000 / size
         assert np.sum((counts - expected) ** 2 / expected) < chi_square_limit(size - 1)
@@ -237,30 +204,6 @@ def assert_follows(walks: np.ndarray, P: np.ndarray) -> None:
     assert statistic < chi_square_limit(int(np.sum(inside.sum(axis=1) - 1)))
 
 
-@pytest.mark.parametrize("stay", [False, True])
-def test_jax_and_gymnasium_and_the_text_agree_over_100_000_random_steps(stay):
-    env = gymnasium.make("lapwing/FourRoom-v0", observation="index", stay=stay).unwrapped
-    world = env.world
-    actions = np.random.default_rng(0).integers(world.n_actions, size=100_000)
-    start, _ = env.reset(seed=0)
-
-    table = jnp.asarray(world.next_state)
-    _, walked = jax.lax.scan(
-        lambda state, action: (table[state, action],) * 2, jnp.int32(start), jnp.asarray(actions)
-    )
-    by_env, by_text = [], []
-    cell = tuple(world.cells[start].tolist())
-    for action in actions.tolist():
-        observation, _, terminated, truncated, info = env.step(action)
-        cell = moved(world.maze, cell, action)
-        by_env.append((observation, info["state"]))
-        by_text.append(world.state_at[cell])
-        assert info["cell"] == cell
-        assert (terminated, truncated) == (False, False)
-    np.testing.assert_array_equal(np.array(by_env), np.asarray(walked)[:, None].repeat(2, axis=1))
-    np.testing.assert_array_equal(np.array(by_text), np.asarray(walked))
-
-
 @settings(max_examples=100)
 @given(
     st.integers(1, 5).flatmap(
@@ -283,14 +226,11 @@ def test_any_maze_moves_like_its_text(lines, actions):
         np.testing.assert_allclose(observation, expected, atol=1e-6)
 
 
-ARENAS = ("lapwing/Point", "lapwing/Ant", "lapwing/Plane")
-"""Their own tests are in test_control_env.py."""
-
-
 class TestEnv:
     def test_all_ids_are_tested_here(self):
+        elsewhere = ("lapwing/Point", "lapwing/Ant", "lapwing/Plane")
         ours = [name for name in gymnasium.registry if name.startswith("lapwing/")]
-        assert sorted(IDS) == sorted(name for name in ours if not name.startswith(ARENAS))
+        assert sorted(IDS) == sorted(name for name in ours if not name.startswith(elsewhere))
 
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("env_id", IDS)
@@ -328,15 +268,9 @@ class TestEnv:
     def test_rewards_on_the_way_to_the_goal_and_waiting_there(self):
         env = make("lapwing/HardMaze-v0")
         env.reset(options={"cell": (11, 11)})
-        rewards = [env.step(action)[1] for action in (0, 2, 2, 0, 1, 0)]
+        steps = [env.step(action)[1:4] for action in (0, 2, 2, 0, 1, 0)]
         # Up, left onto the goal at (10,10), into the walls left and above it, off it, back on.
-        assert rewards == [-1, 0, 0, 0, -1, 0]
-
-    def test_the_goal_does_not_end_an_episode(self):
-        env = make("lapwing/OneRoom-v0")
-        env.reset(options={"cell": (15, 15)})
-        _, reward, terminated, truncated, _ = env.step(1)
-        assert (reward, terminated, truncated) == (0, False, False)
+        assert steps == [(reward, False, False) for reward in (-1, 0, 0, 0, -1, 0)]
 
     def test_no_goal_no_reward(self):
         env = make("lapwing/FourRoom-v0")
@@ -350,40 +284,28 @@ class TestEnv:
         assert env.step(3)[1] == -1
         env.reset(options={"cell": (10, 11)})
         assert env.step(2)[1] == -1, "the maze's own goal still counts"
-
-    def test_a_goal_where_the_maze_has_none(self):
         env = make("lapwing/FourRoom-v0", goal=(1, 1))
         env.reset(options={"cell": (1, 1)})
         assert env.step(0)[1] == 0
 
     @pytest.mark.parametrize(
-        ("cell", "words"),
-        [
-            ((0, 0), r"goal \(0,0\) is a wall of HardMaze; choose a floor cell"),
-            ((16, 3), r"goal \(16,3\) lies outside HardMaze of 16 x 16 cells"),
-            ((-1, 3), r"goal \(-1,3\) lies outside HardMaze"),
-            ((3, 99), r"goal \(3,99\) lies outside HardMaze"),
-        ],
+        ("cell", "words"), [((0, 0), "wall"), ((16, 3), "outside HardMaze of 16 x 16"), ((-1, 3), "outside")]
     )
-    def test_a_goal_in_a_wall_or_outside(self, cell, words):
-        with pytest.raises(ConfigError, match=words):
+    def test_a_goal_or_a_start_in_a_wall_or_outside(self, cell, words):
+        with pytest.raises(ConfigError, match=rf"goal \({cell[0]},{cell[1]}\).*{words}"):
             make("lapwing/HardMaze-v0", goal=cell)
+        with pytest.raises(ConfigError, match=rf"start \({cell[0]},{cell[1]}\).*{words}"):
+            make("lapwing/HardMaze-v0").reset(options={"cell": cell})
 
     def test_a_goal_or_a_start_that_cannot_be_reached(self):
         """The drawing shows floor there, so it is not called a wall; the wall beside it is."""
-        with pytest.warns(LapwingWarning, match=r"cannot be reached from the rest: \(0,3\), \(1,3\)"):
+        with pytest.warns(LapwingWarning, match=r"\(0,3\), \(1,3\)"):
             maze = parse_maze("..#.\n..#.\n", name="mine")
-        sentence = (
-            "{} ({},{}) cannot be reached from the rest of mine; choose another cell, or open a way to it"
-        )
-        for row in (0, 1):
-            with pytest.raises(ConfigError) as caught:
-                GridWorldEnv(maze, goal=(row, 3))
-            assert str(caught.value) == sentence.format("goal", row, 3)
-            with pytest.raises(ConfigError) as caught:
-                GridWorldEnv(maze).reset(options={"cell": (row, 3)})
-            assert str(caught.value) == sentence.format("start", row, 3)
-        with pytest.raises(ConfigError, match=r"goal \(0,2\) is a wall of mine; choose a floor cell"):
+        with pytest.raises(ConfigError, match=r"goal \(0,3\) cannot be reached"):
+            GridWorldEnv(maze, goal=(0, 3))
+        with pytest.raises(ConfigError, match=r"start \(1,3\) cannot be reached"):
+            GridWorldEnv(maze).reset(options={"cell": (1, 3)})
+        with pytest.raises(ConfigError, match=r"goal \(0,2\) is a wall"):
             GridWorldEnv(maze, goal=(0, 2))
 
     def test_reset_at_a_cell(self):
@@ -391,10 +313,6 @@ class TestEnv:
         observation, info = env.reset(options={"cell": (3, 7)})
         assert info["cell"] == (3, 7)
         assert tuple(world_of("FourRoom").cells[observation]) == (3, 7)
-
-    def test_reset_in_a_wall(self):
-        with pytest.raises(ConfigError, match=r"start \(0,0\) is a wall of FourRoom"):
-            make("lapwing/FourRoom-v0").reset(options={"cell": (0, 0)})
 
     def test_starts_are_uniform_and_seeded(self):
         env = make("lapwing/Maze-v0", observation="index")
@@ -417,13 +335,8 @@ class TestEnv:
             for column, mark in enumerate(line):
                 colour = {"#": WALL, ".": GROUND, "G": GOAL}[mark] if (row, column) != (1, 2) else AGENT
                 assert tuple(frame[16 * row + 7, 16 * column + 7]) == colour
-
-    def test_render_with_the_agent_on_the_goal(self):
-        env = make("lapwing/HardMaze-v0", render_mode="rgb_array")
         env.reset(options={"cell": (10, 10)})
-        assert tuple(env.render()[160, 160]) == AGENT
-
-    def test_no_render_mode_no_picture(self):
+        assert tuple(env.render()[160, 160]) == AGENT, "over the goal"
         env = GridWorldEnv("FourRoom")
         env.reset(seed=0)
         assert env.render() is None
@@ -439,9 +352,3 @@ class TestEnv:
         assert env.observation_space == gymnasium.spaces.Discrete(2)
         env.reset(options={"cell": (2, 1)})
         assert env.step(0)[:2] == (0, 0.0)
-
-    def test_vector_environments(self):
-        envs = gymnasium.make_vec("lapwing/TwoRoom-v0", num_envs=3, vectorization_mode="sync")
-        observations, _ = envs.reset(seed=0)
-        assert observations.shape == (3, 2)
-        assert len(np.unique(observations, axis=0)) > 1

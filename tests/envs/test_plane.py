@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 
 import gymnasium
@@ -12,14 +13,12 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.sparse.linalg import eigsh
 from scipy.stats import chi2
 
 import lapwing  # noqa: F401 (registers the environments)
-from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL, GridWorld
+from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL
 from lapwing.envs.plane import Plane, PlaneEnv, open_plane, parse_plane, random_walks
 from lapwing.errors import ConfigError, MazeError
-from lapwing.laplacian.chain import true_chain
 from lapwing.mazes import BUILT_IN, Maze, is_plane, parse_maze, plane_names, read_maze
 
 NAMES = ("PlaneOneRoom", "PlaneTwoRoom", "PlaneHardMaze", "PlaneFourRoom")
@@ -99,18 +98,11 @@ def chi_square_limit(freedom: int) -> float:
 
 
 class TestNames:
-    def test_the_planes(self):
+    def test_what_a_plane_is_called(self):
         assert plane_names() == NAMES
-
-    @pytest.mark.parametrize("name", [*NAMES, "Plane:mine.txt", "Plane:UMaze"])
-    def test_what_a_plane_is_called(self, name):
-        assert is_plane(name)
-
-    @pytest.mark.parametrize(
-        "name", ["FourRoom", "PlaneUMaze", "Plane", "mine.txt", "PointUMaze", "planeFourRoom", ""]
-    )
-    def test_what_it_is_not_called(self, name):
-        assert not is_plane(name)
+        assert all(map(is_plane, [*NAMES, "Plane:mine.txt", "Plane:UMaze"]))
+        others = ["FourRoom", "PlaneUMaze", "Plane", "mine.txt", "PointUMaze", "planeFourRoom", ""]
+        assert not any(map(is_plane, others))
 
     @pytest.mark.parametrize("name", NAMES)
     def test_built_in(self, name):
@@ -129,22 +121,13 @@ class TestNames:
         assert open_plane(CROOKED) == Plane(CROOKED)
         assert open_plane("Plane:FourRoom") == open_plane("PlaneFourRoom")
 
-    @pytest.mark.parametrize(
-        ("name", "near"),
-        [
-            ("PlaneFourRom", "PlaneFourRoom"),
-            ("FourRoom", "PlaneFourRoom"),
-            ("planehardmaze", "PlaneHardMaze"),
-        ],
-    )
-    def test_an_unknown_name_gets_the_nearest(self, name, near):
-        with pytest.raises(
-            ConfigError, match=rf"unknown plane '{name}'; did you mean {near}\? \(or Plane:my_maze"
-        ):
+    @pytest.mark.parametrize("name", ["PlaneFourRom", "FourRoom", "planefourroom"])
+    def test_an_unknown_name_gets_the_nearest(self, name):
+        with pytest.raises(ConfigError, match=f"'{name}'.* PlaneFourRoom"):
             open_plane(name)
 
     def test_no_such_file(self):
-        with pytest.raises(MazeError, match=r"no maze 'nowhere\.txt'"):
+        with pytest.raises(MazeError, match=r"nowhere\.txt"):
             open_plane("Plane:nowhere.txt")
 
     @pytest.mark.parametrize("plane", [open_plane("PlaneHardMaze"), Plane(CROOKED, 0.3, (2, 1)), Plane(BOX)])
@@ -155,30 +138,33 @@ class TestNames:
 
 
 class TestRefused:
-    @pytest.mark.parametrize("reach", [0.0, 1.0, -0.5, 1.5, float("nan"), float("inf")])
+    @pytest.mark.parametrize("reach", [0.0, 1.0, float("nan")])
     def test_reach(self, reach):
-        with pytest.raises(ConfigError, match="reach must be more than 0 and less than 1 cell, not"):
-            Plane(CROOKED, reach)
-        with pytest.raises(ConfigError, match="reach must be"):
-            make("lapwing/PlaneFourRoom-v0", reach=reach)
+        for refuse in (lambda: Plane(CROOKED, reach), lambda: make("lapwing/PlaneFourRoom-v0", reach=reach)):
+            with pytest.raises(ConfigError, match=f"reach.* {reach:g}"):
+                refuse()
 
-    def test_a_goal_in_a_wall(self):
-        with pytest.raises(ConfigError, match=r"goal \(0,2\) is a wall of Crooked; choose a floor cell"):
-            Plane(CROOKED, goal_cell=(0, 2))
-
-    def test_a_goal_outside(self):
-        with pytest.raises(ConfigError, match=r"goal \(3,0\) lies outside Crooked of 3 x 4 cells"):
-            open_plane(CROOKED, goal=(3, 0))
+    @pytest.mark.parametrize(("goal", "words"), [((0, 2), "wall"), ((3, 0), "outside")])
+    def test_a_goal_in_a_wall_or_outside(self, goal, words):
+        with pytest.raises(ConfigError, match=rf"goal \({goal[0]},{goal[1]}\).*{words}"):
+            open_plane(CROOKED, goal=goal)
 
     @pytest.mark.parametrize("fineness", [0, -1])
     def test_fineness(self, fineness):
         for reference in (Plane(CROOKED).points, Plane(CROOKED).transition_matrix):
-            with pytest.raises(ConfigError, match=f"fineness must be at least 1 .* not {fineness}"):
+            with pytest.raises(ConfigError, match=f"fineness.* {fineness}"):
                 reference(fineness)
 
     @pytest.mark.parametrize(("transitions", "length"), [(0, 50), (100, 0), (-1, 50)])
     def test_no_walks(self, transitions, length):
-        with pytest.raises(ConfigError, match=f"must be at least 1, not {transitions} and {length}"):
+        with pytest.raises(ConfigError, match=f"{transitions} and {length}"):
+            random_walks(Plane(CROOKED), transitions, length, 0)
+
+    @pytest.mark.parametrize(
+        ("transitions", "length", "field"), [(10**13, 50, "transitions"), (10, 10**13, "episode_length")]
+    )
+    def test_walks_larger_than_any_machines_memory(self, transitions, length, field):
+        with pytest.raises(ConfigError, match=field):
             random_walks(Plane(CROOKED), transitions, length, 0)
 
 
@@ -187,13 +173,6 @@ class TestPositions:
         centres = Plane(parse_maze("....\n....\n", name="Wide")).points(1)
         rows, columns = (-0.25, 0.25), (-0.75, -0.25, 0.25, 0.75)
         np.testing.assert_allclose(centres, list(itertools.product(rows, columns)), atol=1e-15)
-
-    @pytest.mark.parametrize("name", ["OneRoom", "FourRoom", "HardMaze"])
-    def test_in_a_square_maze_cells_are_where_a_gridworld_has_them_drawn_in_by_half_a_cell(self, name):
-        maze = read_maze(name)
-        size = len(maze.lines)
-        expected = GridWorld(maze).observations("position") * (size - 1) / size
-        np.testing.assert_allclose(open_plane(f"Plane{name}").points(1), expected, atol=1e-6)
 
     @pytest.mark.parametrize("fineness", [1, 3])
     def test_points_are_the_centres_of_parts_of_the_floor(self, fineness):
@@ -257,26 +236,6 @@ class TestSteps:
             assert not walls[row + 1, column + 1].any()
             here = there
 
-    @pytest.mark.parametrize("maze", [CROOKED, TWO_ROOMS], ids=["Crooked", "TwoRooms"])
-    def test_random_paths_that_stay_would_have_crossed_a_wall(self, maze):
-        plane, generator = Plane(maze), np.random.default_rng(0)
-        here = plane.sample_starts(500, generator)
-        actions = generator.uniform(-1, 1, (500, 2))
-        there = plane.step(here, actions)
-        wanted = in_cells(plane, here) + 0.7 * actions
-        stayed = (there == here).all(axis=1)
-        assert 50 < stayed.sum() < 450
-        np.testing.assert_allclose(in_cells(plane, there)[~stayed], wanted[~stayed], atol=1e-12)
-        touching = [contact(maze, a, b) != "none" for a, b in zip(in_cells(plane, here), wanted, strict=True)]
-        np.testing.assert_array_equal(stayed, touching)
-
-    def test_every_step_can_be_undone(self):
-        plane, generator = open_plane("PlaneHardMaze"), np.random.default_rng(0)
-        here, actions = plane.sample_starts(5_000, generator), generator.uniform(-1, 1, (5_000, 2))
-        there = plane.step(here, actions)
-        moved = (there != here).any(axis=1)
-        np.testing.assert_allclose(plane.step(there, -actions)[moved], here[moved], atol=1e-12)
-
     def test_actions_are_clipped(self):
         plane, generator = Plane(BOX), np.random.default_rng(0)
         here, actions = plane.sample_starts(100, generator), generator.uniform(-3, 3, (100, 2))
@@ -292,21 +251,18 @@ class TestSteps:
 
 
 class TestWalks:
-    def test_shape_and_steps(self):
-        walks = random_walks(Plane(CROOKED), 1_001, 20, 0)
-        assert (walks.shape, walks.dtype) == ((51, 21, 2), np.float32)
-        assert np.abs(np.diff(in_cells(Plane(CROOKED), walks), axis=1)).max() <= 0.7 + 1e-6
-
     def test_same_seed_same_bits_and_others_differ(self):
         first, second, other = (random_walks(Plane(CROOKED), 1_000, 50, seed) for seed in (0, 0, 1))
         np.testing.assert_array_equal(first, second)
         assert (first != other).any(axis=(1, 2)).all()
 
-    def test_progress(self):
-        told = []
-        walks = random_walks(Plane(CROOKED), 95, 10, 0, lambda *pair: told.append(pair))
+    def test_shape_steps_and_progress(self):
+        told, plane = [], Plane(CROOKED)
+        walks = random_walks(plane, 95, 10, 0, lambda *pair: told.append(pair))
+        assert (walks.shape, walks.dtype) == ((10, 11, 2), np.float32)
+        assert np.abs(np.diff(in_cells(plane, walks), axis=1)).max() <= 0.7 + 1e-6
         assert told == [(10 * step, 100) for step in range(1, 11)]
-        np.testing.assert_array_equal(walks, random_walks(Plane(CROOKED), 95, 10, 0))
+        np.testing.assert_array_equal(walks, random_walks(plane, 95, 10, 0))
 
     @pytest.mark.parametrize("step", [1, 30])
     def test_they_stay_uniform(self, step):
@@ -317,15 +273,6 @@ class TestWalks:
         )
         expected = 20_000 / 608
         assert np.sum((counts - expected) ** 2 / expected) < chi_square_limit(607)
-
-    def test_they_become_uniform(self):
-        plane, generator = Plane(CROOKED), np.random.default_rng(0)
-        positions = np.repeat(plane.scaled(np.array([[0.5, 1.5]])), 4_000, axis=0)
-        for _ in range(400):
-            positions = plane.step(positions, generator.uniform(-1, 1, positions.shape))
-        counts = np.bincount(part_numbers(plane, positions, 2), minlength=len(plane.points(2)))
-        expected = 4_000 / len(counts)
-        assert np.sum((counts - expected) ** 2 / expected) < chi_square_limit(len(counts) - 1)
 
 
 def weights_by_hand(reach: float) -> dict[int, float]:
@@ -359,36 +306,6 @@ def matrix_by_hand(maze: Maze, reach: float, fineness: int) -> np.ndarray:
     return P + np.diag(1 - P.sum(axis=1))
 
 
-def spectrum(plane: Plane, fineness: int, dim: int) -> np.ndarray:
-    """Eigenvalues of I - P, ascending."""
-    P = plane.transition_matrix(fineness)
-    start = np.random.default_rng(0).standard_normal(P.shape[0])
-    return np.sort(1 - eigsh(P, k=dim, which="LA", v0=start, return_eigenvectors=False))
-
-
-def box_spectrum(side: int, reach: float, dim: int, waves: int = 28) -> np.ndarray:
-    """Eigenvalues in an open box without any lattice: the Laplacian on products of cosines.
-
-    There a path is clear if its ends are inside, so that <g, L g'> is a difference of two terms, and each
-    is a product of one integral for the rows and one for the columns.
-    """
-    breaks = [0, reach, side - reach, side]
-    nodes, node_weights = np.polynomial.legendre.leggauss(80)
-    x = np.concatenate([(a + b + (b - a) * nodes) / 2 for a, b in itertools.pairwise(breaks)])
-    w = np.concatenate([(b - a) / 2 * node_weights for a, b in itertools.pairwise(breaks)])
-    low, high = np.maximum(x - reach, 0), np.minimum(x + reach, side)
-    frequency = np.pi * np.arange(waves)[:, None] / side
-    scale = np.where(np.arange(waves) == 0, 1, np.sqrt(2))[:, None] / np.sqrt(side)
-    cosines = scale * np.cos(frequency * x)
-    # The mean of a cosine over the displacements that stay inside, times their share.
-    integrals = np.sin(frequency[1:] * high) / frequency[1:] - np.sin(frequency[1:] * low) / frequency[1:]
-    moved = scale * np.concatenate([(high - low)[None], integrals]) / (2 * reach)
-    leaving = (cosines * w * (high - low) / (2 * reach)) @ cosines.T
-    arriving = (cosines * w) @ moved.T
-    values = np.linalg.eigvalsh(np.kron(leaving, leaving) - np.kron(arriving, arriving))
-    return values[:dim]
-
-
 @pytest.fixture(scope="module")
 def sixteenths():
     """P of two rooms, over sixteenths of cells."""
@@ -413,16 +330,6 @@ class TestReference:
         P = Plane(CROOKED, reach).transition_matrix(fineness).toarray()
         np.testing.assert_allclose(P, matrix_by_hand(CROOKED, reach, fineness), atol=1e-14)
 
-    @pytest.mark.parametrize("fineness", [1, 4, 7])
-    @pytest.mark.parametrize("reach", [0.001, 0.2, 0.7, 0.9])
-    def test_displacements_have_the_variance_of_the_uniform_one(self, reach, fineness):
-        plane = Plane(BOX, reach)
-        points = in_cells(plane, plane.points(fineness))
-        middle = np.argmin(np.abs(points - 1.9).sum(axis=1))
-        row, away = plane.transition_matrix(fineness)[[middle]].toarray()[0], points - points[middle]
-        np.testing.assert_allclose(row @ away, 0, atol=1e-12)
-        np.testing.assert_allclose((row[:, None] * away).T @ away, np.eye(2) * reach**2 / 3, atol=1e-12)
-
     @pytest.mark.parametrize("place", [(1.5, 1.5), (0.1, 0.1), (0.9, 2.8), (1.1, 3.9), (1.9, 3.5)])
     def test_rows_are_where_steps_lead(self, place, sixteenths):
         """In the open, in a corner and at a doorway: to which parts how often, and what functions become."""
@@ -439,51 +346,17 @@ class TestReference:
             seen = np.cos(in_cells(plane, ends) @ wave)
             assert seen.mean() == pytest.approx(row @ np.cos(points @ wave), abs=4 * seen.std() / 316 + 0.001)
 
-    def test_in_an_open_box_eigenvalues_converge_to_those_without_a_lattice(self):
-        plane, exact = Plane(BOX), box_spectrum(4, 0.7, 8)
-        coarse, middle, fine = (spectrum(plane, fineness, 8) for fineness in (6, 8, 12))
-        assert abs(fine[1] - middle[1]) < abs(middle[1] - coarse[1])
-        errors = np.array([np.abs(values[1:] / exact[1:] - 1) for values in (coarse, middle, fine)])
-        assert (np.diff(errors, axis=0) < 0).all()
-        assert (errors[2] < 2e-3).all()
-        assert errors[2, 0] < 5e-4
-        for values in (coarse, middle, fine, exact):
-            assert values[0] == pytest.approx(0, abs=1e-12)
-            assert values[1] == pytest.approx(values[2], rel=1e-9)
-            assert values[3] > 1.1 * values[2]
-
-    def test_through_a_doorway_few_parts_are_enough(self):
-        coarse, fine = (spectrum(Plane(TWO_ROOMS), fineness, 4) for fineness in (4, 12))
-        np.testing.assert_allclose(coarse[1:], fine[1:], rtol=0.01)
-
-    def test_walks_forget_as_fast_as_the_first_eigenvalue_says(self):
-        plane = Plane(TWO_ROOMS)
-        values, functions = true_chain(plane.transition_matrix(6)).eigenpairs(2)
-        walks = random_walks(plane, 4_000_000, 100, 0)
-        at_start, in_between, at_end = (
-            functions[part_numbers(plane, walks[:, step], 6), 1] for step in (0, 20, 100)
-        )
-        kept = np.mean(at_start * at_end) / np.mean(at_start * in_between)
-        assert -np.log(kept) / 80 == pytest.approx(-np.log(1 - values[1]), rel=0.05)
-
 
 class TestEnv:
     def test_all_ids_are_tested_here(self):
         assert sorted(IDS) == sorted(name for name in gymnasium.registry if name.startswith("lapwing/Plane"))
         assert len(IDS) == len(BUILT_IN) + 1
+        assert {gymnasium.spec(env_id).max_episode_steps for env_id in IDS} == {50}
 
     @pytest.mark.parametrize("env_id", IDS)
     def test_check_env_has_nothing_to_say(self, env_id):
         """Warnings are errors here, so the checker's advice would fail the test as well."""
         check_env(make(env_id, render_mode="rgb_array").unwrapped)
-
-    @pytest.mark.parametrize("env_id", IDS)
-    def test_fifty_steps_and_no_termination(self, env_id):
-        env = make(env_id)
-        env.reset(seed=0)
-        ends = [env.step(env.action_space.sample())[2:4] for _ in range(50)]
-        assert not any(terminated for terminated, _ in ends)
-        assert [truncated for _, truncated in ends] == [False] * 49 + [True]
 
     def test_the_maze_that_any_maze_is_unless_told(self):
         assert gymnasium.make("lapwing/PlaneMaze-v0").unwrapped.plane == open_plane("PlaneFourRoom")
@@ -523,29 +396,20 @@ class TestEnv:
         env.reset(options={"position": (0.5, 0.5)})
         assert env.step(np.zeros(2))[1] == -1.0
 
-    def test_a_seed_is_a_start(self):
-        env = make("lapwing/PlaneTwoRoom-v0")
-        starts = [env.reset(seed=seed)[0].tolist() for seed in (1, 1, 2)]
-        assert starts[0] == starts[1] != starts[2]
-        assert env.reset()[0].tolist() != starts[2]
-
-    @pytest.mark.parametrize(
-        "position",
-        [(-1.0, -1.0), (0.0, 0.0), (0.9, 0.0), (1e300, 0.0), (np.nan, 0.5), (0.5,), 0.5, (0.5, 0.5, 0.5)],
-    )
+    @pytest.mark.parametrize("position", [(0.0, 0.0), (1e300, 0.0), (np.nan, 0.5), 0.5, (0.5, 0.5, 0.5)])
     def test_where_one_cannot_start(self, position):
-        with pytest.raises(ConfigError, match="is not on the floor of FourRoom"):
+        with pytest.raises(ConfigError, match=f"{re.escape(str(position))}.* FourRoom"):
             make("lapwing/PlaneFourRoom-v0").unwrapped.reset(options={"position": position})
 
-    @pytest.mark.parametrize("action", [(np.nan, 0.0), (0.0, np.inf), (0.5,), 0.5])
+    @pytest.mark.parametrize("action", [(np.nan, 0.0), 0.5])
     def test_what_is_no_action(self, action):
         env = make("lapwing/PlaneFourRoom-v0").unwrapped
         env.reset(seed=0)
-        with pytest.raises(ConfigError, match="action must be two finite numbers, not"):
+        with pytest.raises(ConfigError, match="action"):
             env.step(np.array(action))
 
     def test_an_unknown_render_mode(self):
-        with pytest.raises(ConfigError, match="render_mode must be None or 'rgb_array', not 'human'"):
+        with pytest.raises(ConfigError, match=r"render_mode.*'human'"):
             PlaneEnv(CROOKED, render_mode="human")
 
     def test_a_picture(self):
@@ -553,11 +417,8 @@ class TestEnv:
         env.reset(options={"position": env.plane.scaled(np.array([2.25, 0.5]))})
         picture = env.render()
         assert picture.shape == (48, 64, 3)
-        assert tuple(picture[8, 40]) == WALL
-        assert tuple(picture[8, 8]) == GROUND
-        assert tuple(picture[36, 8]) == AGENT
-        assert tuple(picture[45, 8]) == GROUND
-        assert tuple(picture[24, 56]) == GOAL
+        seen = [tuple(picture[place]) for place in ((8, 40), (8, 8), (36, 8), (45, 8), (24, 56))]
+        assert seen == [WALL, GROUND, AGENT, GROUND, GOAL]
         dots = np.argwhere((picture == AGENT).all(axis=-1)) + 0.5
         np.testing.assert_allclose(dots.mean(axis=0) / 16, [2.25, 0.5])
         assert len(dots) == pytest.approx(np.pi * 16, rel=0.1), "a radius of four pixels"
@@ -575,9 +436,3 @@ class TestEnv:
         again = gymnasium.make(env.spec)
         assert again.unwrapped.plane == env.unwrapped.plane
         np.testing.assert_array_equal(env.reset(seed=3)[0], again.reset(seed=3)[0])
-
-    def test_vector_environments(self):
-        envs = gymnasium.make_vec("lapwing/PlaneFourRoom-v0", num_envs=3, vectorization_mode="sync")
-        seen, _ = envs.reset(seed=0)
-        assert len(np.unique(seen, axis=0)) == 3
-        assert envs.step(envs.action_space.sample())[1].tolist() == [0, 0, 0]

@@ -50,19 +50,13 @@ def is_blue(colour: tuple[int, int, int]) -> bool:
 
 class TestDrawn:
     @pytest.mark.parametrize(
-        ("name", "shape"),
-        [
-            ("PointUMaze", (360, 360, 3)),
-            ("AntUMaze", (360, 360, 3)),
-            ("PointHookMaze", (240, 360, 3)),
-            ("AntHookMaze", (240, 360, 3)),
-        ],
+        ("name", "shape"), [("PointUMaze", (360, 360, 3)), ("AntHookMaze", (240, 360, 3))]
     )
-    def test_the_longer_side_is_360_pixels(self, name, shape):
+    def test_the_longer_side_is_360_pixels_and_the_body_lies_over_the_goal(self, name, shape):
         arena = open_arena(name)
         picture = drawn(arena, arena.goal)
-        assert picture.shape == shape
-        assert picture.dtype == np.uint8
+        assert (picture.shape, picture.dtype) == (shape, np.uint8)
+        assert is_blue(pixel(arena, picture, arena.goal))
 
     @pytest.mark.parametrize("name", NAMES)
     def test_every_cell_has_the_colour_of_its_mark(self, name):
@@ -108,13 +102,6 @@ class TestDrawn:
             sticks_out = place + 0.32 * np.array([np.cos(nose), np.sin(nose)])
             assert is_blue(pixel(arena, picture, sticks_out))
 
-    def test_a_point_has_the_same_colours_in_every_maze(self):
-        seen = []
-        for arena in (open_arena("PointUMaze"), open_arena("PointHookMaze")):
-            colours = np.unique(drawn(arena, at(arena, 1, 2)).reshape(-1, 3), axis=0)
-            seen.append({tuple(colour) for colour in colours.tolist()} - {WALL, GROUND, GOAL})
-        assert seen[0] == seen[1]
-
     @pytest.mark.parametrize("name", ["AntUMaze", "AntHookMaze"])
     def test_an_ant_is_a_ball_on_four_legs(self, name):
         """At rest its legs lie on the diagonals; turned by 45 degrees, on the axes."""
@@ -133,11 +120,6 @@ class TestDrawn:
                 assert is_blue(pixel(arena, picture, place + 0.2 * between)), "the torso"
                 assert pixel(arena, picture, place + 0.4 * between) == GROUND
                 assert pixel(arena, picture, place + 1.1 * along) == GROUND
-
-    @pytest.mark.parametrize("name", NAMES)
-    def test_the_body_lies_over_the_goal(self, name):
-        arena = open_arena(name)
-        assert is_blue(pixel(arena, drawn(arena, arena.goal), arena.goal))
 
     def test_a_tall_maze_that_is_open_at_its_edge(self):
         arena = make_arena(BODIES["Point"], parse_maze("G.\n..\n..\n", name="tall"))
@@ -172,11 +154,8 @@ class TestGl:
             ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
             ("linux", {"DISPLAY": ""}, False),
             ("linux", {"MUJOCO_GL": "egl"}, True),
-            ("linux", {"MUJOCO_GL": "osmesa"}, True),
-            ("linux", {"MUJOCO_GL": ""}, False),
             ("linux", {"MUJOCO_GL": "", "DISPLAY": ":0"}, True),
             ("linux", {"MUJOCO_GL": "off", "DISPLAY": ":0"}, False),
-            ("linux", {"MUJOCO_GL": "disabled", "DISPLAY": ":0"}, False),
             ("darwin", {}, True),
             ("win32", {}, True),
             ("darwin", {"MUJOCO_GL": "disable"}, False),
@@ -195,7 +174,7 @@ class TestGl:
         monkeypatch.setenv("MUJOCO_GL", "off")
         simulator = Simulator(open_arena("PointUMaze"))
         assert TopView(simulator).gl is False
-        with pytest.raises(RuntimeError, match="needs GL, and there is none here"):
+        with pytest.raises(RuntimeError, match="GL"):
             TopView(simulator, gl=True)
 
     def test_where_the_renderer_cannot_start_it_is_drawn(self, monkeypatch):

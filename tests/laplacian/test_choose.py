@@ -1,4 +1,5 @@
 import dataclasses
+import re
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
-from tests import exact
+from tests.support import exact
 
 ROOM = parse_maze("#####\n#...#\n#...#\n#####\n", name="room")
 
@@ -53,9 +54,6 @@ def continuous() -> Target:
     return open_target(Experience(steps.cumsum(axis=1).reshape(-1, 2), [21] * 100), LearnSettings())
 
 
-# What is filled in
-
-
 def test_nothing_is_left_open(true_four_room):
     settings = resolved(true_four_room)
     for field in dataclasses.fields(settings):
@@ -63,35 +61,19 @@ def test_nothing_is_left_open(true_four_room):
             assert getattr(settings, field.name) is not None, field.name
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"dim": 3},
-        {"lam": 0.0},
-        {"lam": 0.3},
-        {"beta": 2.5},
-        {"steps": 7},
-        {"oversample": 0},
-        {"learning_rate": 0.5},
-        {"fourier_bandwidth": 2.0},
-        {"encoder": "mlp"},
-        {"estimator": "exact"},
-    ],
-)
-def test_what_is_given_is_kept(true_four_room, given):
+def test_what_is_given_is_kept(true_four_room):
+    given = {"dim": 3, "lam": 0.3, "beta": 2.5, "steps": 7, "oversample": 0, "learning_rate": 0.5}
+    given |= {"fourier_bandwidth": 2.0, "encoder": "mlp", "estimator": "exact"}
     settings = quietly(true_four_room, **given)
-    for name, value in given.items():
-        assert getattr(settings, name) == value
+    assert {name: getattr(settings, name) for name in given} == given
+    assert quietly(true_four_room, lam=0.0).lam == 0
 
 
-@pytest.mark.parametrize("dim", [2, 4, 11, 20, 40])
+@pytest.mark.parametrize("dim", [2, 11, 40])
 def test_lambda_lies_where_the_last_eigenvalue_separates(true_four_room, dim):
     """1 - λ near the d-th one-step eigenvalue."""
     settings = quietly(true_four_room, dim=dim)
     assert settings.lam == pytest.approx(1 - exact.spectrum("FourRoom")[0][dim - 1], abs=1e-4)
-
-
-def test_the_constant_alone_leaves_lambda_below_one(true_four_room):
     assert 0 <= quietly(true_four_room, dim=1).lam < 1
 
 
@@ -159,15 +141,11 @@ def test_a_default_run_has_nothing_to_warn_of(walked, true_four_room):
         resolved(true_four_room)
 
 
-# What is warned of
-
-
 def test_few_pairs_survive():
     """Episodes of two steps, λ=.9: of (0,τ) and (1,τ) survive 1-λ² and 1-λ, on average 14.5 %."""
     target = target_of("FourRoom", transitions=10_000, episode_length=2)
     message = only_warning(target, dim=2, estimator="pairwise", lam=0.9)
-    assert message.startswith("only 14% of the pairs survive the discard at lam=0.9")
-    assert "a lower lam keeps more" in message
+    assert re.search(r"14% .*lam=0\.9", message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         resolved(target, dim=2, estimator="pairwise", lam=0.9, past_end="truncate")
@@ -177,8 +155,7 @@ def test_few_pairs_survive():
 def test_data_that_is_too_short_for_lambda_is_refused():
     """Of 40 transitions in episodes of one, one in a thousand survives."""
     pairs = Experience(np.random.default_rng(0).normal(size=(80, 2)), np.full(40, 2))
-    message = r"too short for lam=0\.999: about 0 of 40 pairs survive the discard"
-    with pytest.raises(DatasetError, match=message):
+    with pytest.raises(DatasetError, match=r"lam=0\.999: .* 0 of 40 pairs"):
         resolved(open_target(pairs, LearnSettings(held_out=0.0)), lam=0.999, dim=3)
 
 
@@ -191,77 +168,59 @@ def test_states_that_were_never_visited():
     )
     with pytest.warns(LapwingWarning) as caught:
         resolved(target, dim=2)
-    messages = [str(warning.message) for warning in caught]
-    assert f"{152 - len(seen)} of 152 states are never visited" in " ".join(messages)
-    assert "more --transitions may reach them" in " ".join(messages)
+    messages = " ".join(str(warning.message) for warning in caught)
+    assert f"{152 - len(seen)} of 152 states are never visited" in messages
 
 
-@pytest.mark.parametrize(("dim", "warned"), [(90, False), (91, False), (92, True), (100, True)])
+@pytest.mark.parametrize(("dim", "warned"), [(91, False), (92, True)])
 def test_more_dimensions_than_d_has_positive_eigenvalues(true_four_room, dim, warned):
     """FACTS: FourRoom has 91, fewer than the paper's own d=100."""
     if warned:
         message = only_warning(true_four_room, dim=dim, beta=100.0)
-        assert message.startswith(f"dim={dim} exceeds the 91 positive eigenvalues of D")
+        assert re.search(f"dim={dim} .* 91 ", message)
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             resolved(true_four_room, dim=dim, beta=100.0)
 
 
-@pytest.mark.parametrize(
-    ("maze", "beta", "survivors"),
-    [
-        ("OneRoom", 5.0, 9),
-        ("TwoRoom", 5.0, 11),
-        ("HardMaze", 5.0, 15),
-        ("OneRoom", 2.5, 4),
-        ("HardMaze", 0.5, 3),
-    ],
-)
+@pytest.mark.parametrize(("maze", "beta", "survivors"), [("OneRoom", 5.0, 9), ("HardMaze", 0.5, 3)])
 def test_only_some_dimensions_survive(maze, beta, survivors):
     """FACTS: the survivors of 20 at δ=.05 and λ=.9."""
     target = target_of(maze, true_chain=True)
     message = only_warning(target, dim=20, beta=beta, delta=0.05, lam=0.9)
-    assert message.startswith(f"only {survivors} of 20 dimensions survive beta={beta:g} and delta=0.05")
-    assert "raise --beta" in message
+    assert re.search(rf"only {survivors} of 20 .* beta={beta:g} .*--beta", message)
 
 
 def test_data_that_falls_into_parts():
     here, there = np.arange(400) % 2, 2 + np.arange(400) % 2
     target = open_target(Experience(np.concatenate([here, there]), [400, 400]), LearnSettings())
     message = only_warning(target, dim=2, lam=0.0)
-    assert "at least 2 parts between which no transition was seen" in message
-
-
-# What is refused
+    assert "2 parts" in message
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "words"),
     [
         ({"dim": 153}, "dim must be between 1 and 152 states, not 153; lower --dim"),
-        ({"estimator": "exact", "lam_final": 0.5}, "lam_final goes with sampled or pairwise"),
-        ({"estimator": "exact", "past_end": "truncate"}, "past_end goes with sampled or pairwise"),
-        ({"encoder": "conv"}, r"encoder conv does not take observations of shape \(2,\); use --encoder"),
-        ({"encoder": "linear"}, r"encoder linear does not take observations of shape \(2,\)"),
+        ({"estimator": "exact", "lam_final": 0.5}, "lam_final"),
+        ({"estimator": "exact", "past_end": "truncate"}, "past_end"),
+        ({"encoder": "conv"}, r"encoder conv .*\(2,\)"),
     ],
 )
-def test_settings_that_do_not_go_with_the_data(walked, settings, message):
-    with pytest.raises(ConfigError, match=message):
+def test_settings_that_do_not_go_with_the_data(walked, settings, words):
+    with pytest.raises(ConfigError, match=words):
         resolved(walked, **settings)
 
 
 @pytest.mark.parametrize("estimator", ["sampled", "pairwise"])
 def test_the_true_chain_has_no_pairs_to_draw(true_four_room, estimator):
-    with pytest.raises(ConfigError, match=f"true_chain goes with estimator exact, not {estimator}"):
+    with pytest.raises(ConfigError, match=f"true_chain.* {estimator}"):
         resolved(true_four_room, estimator=estimator)
 
 
-def test_continuous_states_cannot_be_summed_over(continuous):
-    with pytest.raises(ConfigError, match=r"estimator exact needs enumerated states.*--estimator pairwise"):
+def test_too_many_or_continuous_states_cannot_be_summed_over(continuous):
+    with pytest.raises(ConfigError, match=r"estimator exact.*--estimator pairwise"):
         resolved(continuous, estimator="exact")
-
-
-def test_too_many_states_cannot_be_summed_over():
-    with pytest.raises(ConfigError, match="at most 5,000 states, not 5,001; use --estimator pairwise"):
+    with pytest.raises(ConfigError, match=r"5,001.*--estimator pairwise"):
         resolved(ring(5_001), dim=2, lam=0.5, estimator="exact")

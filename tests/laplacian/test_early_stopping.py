@@ -15,13 +15,12 @@ from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian import choose as resolving
 from lapwing.laplacian import train as learning
 from lapwing.laplacian.chain import dense, empirical_chain
-from lapwing.laplacian.choose import resolve
-from lapwing.laplacian.early_stopping import SCARCE_VISITS, held_out_stop, is_scarce
+from lapwing.laplacian.choose import SCARCE_VISITS, held_out_stop, is_scarce, resolve
 from lapwing.laplacian.evaluate import evaluate
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.target import Target, open_target
 from lapwing.laplacian.train import train
-from lapwing.runs.learn import learn_target
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 
 NETWORK = {"dim": 4, "hidden": (32,), "fourier_features": 32}
@@ -79,9 +78,6 @@ def no_trial(monkeypatch):
     monkeypatch.setattr(resolving, "held_out_stop", lambda *_: pytest.fail("a trial was made"))
 
 
-# When data is scarce
-
-
 def test_data_is_scarce_just_below_so_many_transitions_a_state():
     assert is_scarce(visits(6, 6 * SCARCE_VISITS - 1, 5))
     assert not is_scarce(visits(6, 6 * SCARCE_VISITS, 5))
@@ -109,9 +105,6 @@ def test_a_true_chain_and_continuous_states_are_not_scarce():
     assert not is_scarce(target_of(continuous))
 
 
-# What is held out
-
-
 @st.composite
 def tagged_experience(draw) -> Experience:
     """Episodes whose observations are all different, so that each can be recognised."""
@@ -122,19 +115,6 @@ def tagged_experience(draw) -> Experience:
 def as_lists(experience: Experience) -> list[list[int]]:
     ends = np.cumsum(experience.lengths)
     return [list(part) for part in np.split(experience.observations, ends[:-1])]
-
-
-@given(tagged_experience(), st.data())
-def test_episodes_that_a_mask_chooses_are_those_episodes_in_order(experience, data):
-    chosen = data.draw(
-        st.lists(st.booleans(), min_size=experience.n_episodes, max_size=experience.n_episodes)
-    )
-    if not any(chosen):
-        chosen[0] = True
-    expected = [episode for episode, wanted in zip(as_lists(experience), chosen, strict=True) if wanted]
-    found = experience.episodes(np.array(chosen))
-    assert as_lists(found) == expected
-    assert found.n_states == experience.n_states
 
 
 @given(tagged_experience().filter(lambda experience: experience.n_episodes >= 2), st.integers(2, 4))
@@ -158,28 +138,10 @@ def test_the_rest_knows_nothing_of_what_is_held_out(scarce):
     assert not np.array_equal(rest.eigenpairs(4)[0], whole)
 
 
-# When to stop
-
-
 def test_the_truth_is_not_looked_at(scarce):
     settings = resolved(scarce, **TRIAL)
     blind = dataclasses.replace(scarce, world=None)
     assert held_out_stop(blind, settings) == held_out_stop(scarce, settings)
-
-
-def test_the_stop_is_one_of_the_steps_and_always_the_same(scarce):
-    settings = resolved(scarce, **TRIAL)
-    stops = {held_out_stop(scarce, settings) for _ in range(2)}
-    assert len(stops) == 1
-    assert 1 <= stops.pop() <= 40
-
-
-@pytest.mark.parametrize(("transitions", "dim"), [(60, 20), (100, 1)])
-def test_there_is_a_stop_however_scarce_the_data(transitions, dim):
-    """Two episodes; more dimensions than one of them can tell apart, or a single one."""
-    target = target_of("FourRoom", transitions=transitions)
-    settings = resolved(target, **(NETWORK | {"dim": dim, "steps": 10}))
-    assert 1 <= held_out_stop(target, settings) <= 10
 
 
 def test_the_stop_is_where_the_held_out_objective_is_lowest(scarce):
@@ -225,9 +187,6 @@ def held_out_objective(phi, rest: Target, held_out: Experience, whole: Target, d
     return sum(f @ (np.diag(unseen.sum(axis=1)) - unseen) @ f for f in functions.T)
 
 
-# What is resolved
-
-
 def test_scarce_data_is_tried_out_and_the_settings_say_where_to_stop(scarce, monkeypatch):
     monkeypatch.setattr(resolving, "held_out_stop", lambda target, settings, on_chunk: 7)
     settings = resolved(scarce, **NETWORK)
@@ -243,34 +202,26 @@ def test_steps_or_a_stop_that_are_given_need_no_trial(scarce, no_trial, given, s
     assert (settings.steps, settings.stop) == (steps, stop)
 
 
-def test_a_table_is_not_tried_out(no_trial):
-    """What is linear in the index cannot do better than the counts."""
-    target = target_of("FourRoom", transitions=1_000, observation="index")
-    settings = resolved(target, observation="index", dim=4)
-    assert settings.encoder == "linear"
-    assert settings.stop == settings.steps
-
-
-def test_a_true_chain_is_not_tried_out(no_trial):
-    settings = resolved(target_of("FourRoom", true_chain=True), true_chain=True)
-    assert settings.stop == settings.steps
-
-
-def test_plenty_of_data_is_not_tried_out(no_trial):
-    target = target_of("FourRoom", transitions=152 * SCARCE_VISITS)
-    assert resolved(target).stop == resolved(target).steps
-
-
-@pytest.mark.parametrize("given", [{"preset": "paper"}, {"estimator": "pairwise"}])
-def test_only_exact_expectations_are_tried_out(scarce, no_trial, given):
-    settings = resolved(scarce, dim=4, **given)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"true_chain": True},
+        {"transitions": 152 * SCARCE_VISITS},
+        {"transitions": 1_000, "preset": "paper", "dim": 4},
+        {"transitions": 1_000, "estimator": "pairwise", "dim": 4},
+        {"transitions": 1_000, "observation": "index", "dim": 4},  # a table does no better than the counts
+    ],
+    ids=str,
+)
+def test_what_is_not_tried_out(no_trial, given):
+    settings = resolved(target_of("FourRoom", **given), **given)
     assert settings.stop == settings.steps
 
 
 def test_a_stop_after_the_last_step_is_refused(scarce):
-    with pytest.raises(ConfigError, match=r"^stop must be at most 50 steps, not 51; raise --steps$"):
+    with pytest.raises(ConfigError, match=r"stop.* 50 .* 51"):
         resolved(scarce, steps=50, stop=51)
-    with pytest.raises(ConfigError, match=r"^stop must be at most 1,000 steps, not 2,000; raise --steps$"):
+    with pytest.raises(ConfigError, match=r"stop.* 1,000 .* 2,000"):
         resolved(scarce, stop=2_000)
 
 
@@ -291,9 +242,6 @@ def test_a_trial_is_told_of(scarce, monkeypatch):
     assert phases.index(("trying out", 12, 12)) < min(
         number for number, call in enumerate(phases) if call[0] == "learning"
     )
-
-
-# Stopping
 
 
 def test_stopping_gives_the_bits_that_the_long_run_has_at_that_step(scarce, monkeypatch):
@@ -318,6 +266,6 @@ def test_where_data_is_scarce_stopping_is_better_than_learning_to_the_end(scarce
         settings = LearnSettings.from_keywords({"transitions": 1_000, "seed": 0, "steps": steps})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LapwingWarning)
-            representation, _ = learn_target(scarce, settings)
+            representation = learn_target(scarce, settings)
         gaps[steps] = evaluate(representation, scarce)["gap"]
     assert gaps[None] / gaps[1_000] < 0.7

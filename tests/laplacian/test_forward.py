@@ -5,36 +5,28 @@ import threading
 from typing import get_args
 
 import equinox as eqx
-import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.laplacian.encoders import EncoderSpec, encoder_skeleton, same_padding
-from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype, folded
-from lapwing.laplacian.representation import Representation
-from tests.laplacian.test_representation import OBSERVATIONS, REPRESENTATIONS
+from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype
+from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
+from tests.support.representations import (
+    answer,
+    assert_same,
+    by_hand,
+    random_observations,
+    random_representation,
+    specifications,
+)
+
+pytestmark = pytest.mark.numeric
 
 WHATS = get_args(What)
-
-
-def answer(rep: Representation, observations, what: str) -> np.ndarray:
-    """What JAX says."""
-    if what == "phi":
-        return rep.phi(observations)
-    if what == "eigenfunctions":
-        return rep.eigenfunctions(observations)[..., 1:]
-    return rep.embed(observations, what)  # type: ignore[arg-type]
-
-
-def assert_same(found, expected, within: float = 1e-5) -> None:
-    """Equal, but for a part in 100,000 of the spread."""
-    spread = np.std(expected) if np.ndim(expected) > 1 and len(expected) > 1 else np.abs(expected).max()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=within * float(spread))
 
 
 @pytest.fixture(params=list(REPRESENTATIONS))
@@ -54,83 +46,6 @@ def test_numpy_says_what_jax_says(kind, what, dtype):
     assert forward.dim == expected.shape[1]
     assert forward(batch[:1]).shape == (1, forward.dim)
     assert forward(batch[:0]).shape == (0, forward.dim)
-
-
-@pytest.mark.parametrize("what", WHATS)
-@settings(max_examples=30)
-@given(x=hnp.arrays(np.float32, 2, elements=st.floats(-1.5, 1.5, width=32)))
-def test_a_learned_representation_in_between_cells(four_room, what, x):
-    spread = np.std(four_room.reference[:, 1:]) if what == "eigenfunctions" else four_room.soft_distance
-    expected = answer(four_room, x, what)
-    for dtype in (np.float32, np.float64):
-        np.testing.assert_allclose(Forward(four_room, what, dtype)(x), expected, atol=1e-5 * spread, rtol=0)
-
-
-@st.composite
-def specifications(draw) -> tuple:
-    """Arguments of an `EncoderSpec` of any size."""
-    size, dim = st.integers(1, 12), draw(st.integers(1, 6))
-    name = draw(st.sampled_from(["linear", "mlp", "fourier", "conv"]))
-    if name == "linear":
-        return name, (), dim, draw(size)
-    if name == "conv":
-        return name, (draw(size), draw(size), draw(st.integers(1, 4))), dim
-    hidden = tuple(draw(st.lists(size, max_size=3)))
-    return name, (draw(st.integers(1, 4)),), dim, None, hidden, draw(size)
-
-
-def random_representation(spec: EncoderSpec, seed: int = 0) -> Representation:
-    """A representation of random numbers, for which JAX need not compile anything."""
-    rng = np.random.default_rng(seed)
-
-    def fill(leaf) -> np.ndarray:
-        return (0.5 * rng.standard_normal(leaf.shape)).astype(np.float32)
-
-    encoder = jax.tree.map(fill, encoder_skeleton(spec))
-    if spec.name != "linear":
-        encoder = eqx.tree_at(lambda net: net.scale, encoder, np.asarray(np.exp(encoder.scale)))
-    coefficients = np.column_stack([np.eye(spec.dim + 1)[0], rng.standard_normal((spec.dim + 1, 3))])
-    reference = rng.standard_normal((20, 4)).astype(np.float32)
-    eigenvalues = np.array([0.0, 0.01, 0.02, 0.08])
-    return Representation(encoder, spec, eigenvalues, coefficients.astype(np.float32), reference, 1.0)
-
-
-def by_hand(rep: Representation, observation: np.ndarray) -> np.ndarray:
-    """φ of one observation, with the encoder's formula written out in float64."""
-    net = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), rep.encoder)
-    if rep.spec.name == "linear":
-        return net.weight[observation]
-    x = (observation / (255 if observation.dtype == np.uint8 else 1) - net.shift) / net.scale
-    if rep.spec.name == "conv":
-        for layer, stride in zip(net.convolutions, net.strides, strict=True):
-            x = convolved(x, layer.weight, layer.bias, stride)
-        return net.output.weight @ x.ravel() + net.output.bias
-    if rep.spec.name == "fourier":
-        x = np.append(np.sin(net.directions @ x), np.cos(net.directions @ x))
-    for layer in net.layers[:-1]:
-        x = np.maximum(layer.weight @ x + layer.bias, 0)
-    return net.layers[-1].weight @ x + net.layers[-1].bias
-
-
-def convolved(image: np.ndarray, weight: np.ndarray, bias: np.ndarray, stride: int) -> np.ndarray:
-    """A convolution pixel by pixel, with zeros around the image, then relu."""
-    before, rows, columns = [], *(-(-size // stride) for size in image.shape[:2])
-    for outputs, size in zip((rows, columns), image.shape, strict=False):
-        before.append(max((outputs - 1) * stride + 4 - size, 0) // 2)
-    wide = np.pad(image, ((before[0], 8), (before[1], 8), (0, 0)))
-    answer = np.empty((rows, columns, len(bias)))
-    for row, column in np.ndindex(rows, columns):
-        window = wide[row * stride : row * stride + 4, column * stride : column * stride + 4]
-        answer[row, column] = np.maximum(weight @ window.ravel() + bias, 0)
-    return answer
-
-
-def random_observations(spec: EncoderSpec, count: int, rng: np.random.Generator) -> np.ndarray:
-    if spec.name == "linear":
-        return rng.integers(0, spec.n_states, count)
-    if spec.name == "conv":
-        return rng.integers(0, 256, (count, *spec.shape)).astype(np.uint8)
-    return rng.standard_normal((count, *spec.shape)).astype(np.float32)
 
 
 @settings(max_examples=60)
@@ -168,10 +83,26 @@ def test_no_digits_are_lost_where_observations_lie_far_from_zero(name):
     assert_same(Forward(far)(vectors), expected)
 
 
-def test_large_batches_are_the_rows_one_by_one():
-    rep = REPRESENTATIONS["mlp"]
-    batch = np.random.default_rng(0).standard_normal((1_000, 5)).astype(np.float32)
-    assert_same(Forward(rep)(batch), rep.phi(batch))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=40)
+@given(specification=specifications(), size=st.integers(1, 40), seed=st.integers(0, 2**16))
+def test_a_row_is_the_same_in_any_batch(dtype, specification, size, seed):
+    """To the last bit: alone, in a batch of any size, and in any row of it."""
+    spec, rng = EncoderSpec(*specification), np.random.default_rng(seed)
+    forward = Forward(random_representation(spec, seed), "commute", dtype)
+    seen = random_observations(spec, size, rng)
+    singles = np.stack([forward(one) for one in seen])
+    np.testing.assert_array_equal(forward(seen), singles)
+    np.testing.assert_array_equal(forward(seen[::-1])[::-1], singles)
+    np.testing.assert_array_equal(forward(seen[size // 2 :]), singles[size // 2 :])
+
+
+@pytest.mark.parametrize("size", [3, 255, 256, 257, 1_000])
+def test_a_row_of_a_wide_network_is_the_same_in_any_batch(size):
+    """Where BLAS would divide the product of matrices into blocks."""
+    forward = Forward(random_representation(EncoderSpec("fourier", (5,), 14, None, (128, 128), 64)))
+    batch = np.random.default_rng(0).standard_normal((size, 5)).astype(np.float32)
+    np.testing.assert_array_equal(forward(batch), np.stack([forward(one) for one in batch]))
 
 
 def test_lists_numbers_and_jax_arrays_are_taken():
@@ -229,17 +160,8 @@ def test_without_rotation_no_column_is_the_constant_and_all_are_there():
     whole, batch = REPRESENTATIONS["mlp"], OBSERVATIONS["mlp"]
     rep = dataclasses.replace(whole, config={"settings": {"rotate": False}})
     assert_same(Forward(rep, "eigenfunctions")(batch), rep.eigenfunctions(batch))
-    with pytest.raises(ConfigError, match="filter 'unit' needs single eigenfunctions"):
+    with pytest.raises(ConfigError, match="'unit'"):
         Forward(rep, "unit")
-
-
-def test_it_says_what_it_is():
-    assert repr(Forward(REPRESENTATIONS["fourier"], "unit")) == (
-        "Forward(unit: 3 numbers of observations of shape (2,))"
-    )
-
-
-# What cannot be embedded, in the words of `Representation`
 
 
 def words(call, *args) -> str:
@@ -251,12 +173,12 @@ def words(call, *args) -> str:
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
-        *(("fourier", np.zeros(shape)) for shape in [(3,), (1,), (4, 3), (2, 2, 2), ()]),
-        ("fourier", 3),
-        *(("linear", wrong) for wrong in (-1, 9, np.int64(1_000), np.array([0, -1, 3]), np.array([9]))),
-        *(("linear", wrong) for wrong in (1.0, np.array([1.0, 2.0]), True, np.True_, np.zeros((3, 2), int))),
-        *(("conv", wrong) for wrong in (np.zeros((5, 5, 3)), np.zeros((3, 5, 6)), np.full((5, 6, 3), 256))),
-        *(("conv", wrong) for wrong in (np.full((2, 5, 6, 3), -1), np.full((5, 6, 3), np.nan))),
+        *(("fourier", wrong) for wrong in (np.zeros(3), np.zeros((2, 2, 2)), np.zeros(()), 3)),
+        *(("linear", wrong) for wrong in (-1, np.array([0, 9]), 1.0, True, np.zeros((3, 2), int))),
+        *(
+            ("conv", wrong)
+            for wrong in (np.zeros((5, 5, 3)), np.full((5, 6, 3), 256), np.full((5, 6, 3), np.nan))
+        ),
     ],
 )
 def test_what_is_wrong_is_said_as_the_representation_says_it(kind, wrong):
@@ -271,22 +193,16 @@ def test_nan_and_infinity_are_refused(kind, bad):
     for place in range(batch.shape[1]):
         one = batch[3].copy()
         one[place] = bad
-        with pytest.raises(DatasetError, match=r"^observation 0 holds NaN or infinity$"):
-            Forward(rep)(one)
+        assert words(Forward(rep), one) == words(rep.phi, one)
     batch[3, 1] = bad
-    with pytest.raises(DatasetError, match=r"^observation 3 holds NaN or infinity$"):
-        Forward(rep)(batch)
-
-
-def test_large_numbers_are_not_taken_for_infinity():
-    assert np.isfinite(Forward(REPRESENTATIONS["mlp"])(np.full(5, 1e30))).all()
+    assert words(Forward(rep), batch) == words(rep.phi, batch)
 
 
 def test_what_is_unknown_is_refused():
-    with pytest.raises(ConfigError, match=r"unknown what 'comute'; did you mean commute\?"):
+    with pytest.raises(ConfigError, match=r"'comute'.* commute\?"):
         check_what("comute")
     for dtype in (np.float16, np.int32, np.complex64):
-        with pytest.raises(ConfigError, match=f"dtype must be float32 or float64, not {np.dtype(dtype)}"):
+        with pytest.raises(ConfigError, match=f"dtype.* {np.dtype(dtype)}"):
             checked_dtype(dtype)
 
 
@@ -298,27 +214,6 @@ def test_the_constant_alone_is_refused():
         coefficients=whole.coefficients[:, :1],
         reference=whole.reference[:, :1],
     )
-    with pytest.raises(ConfigError, match="leaves out the constant and needs dim of 2 or more, not 1"):
+    with pytest.raises(ConfigError, match=r"dim .* 1"):
         Forward(rep, "eigenfunctions")
     assert Forward(rep, "phi").dim == 6
-
-
-# The parts
-
-
-def test_folding_adds_no_layer(kind):
-    """What the last layer gives is the answer: (inputs, d), whatever the answer is."""
-    rep = REPRESENTATIONS[kind]
-    plain, commute = folded(rep, "phi"), folded(rep, "commute")
-    assert len(plain.layers) == len(commute.layers)
-    assert plain.layers[-1][0].shape[1] == 6
-    assert commute.layers[-1][0].shape == (plain.layers[-1][0].shape[0], 3)
-    for (first, _), (second, _) in zip(plain.layers[:-1], commute.layers[:-1], strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
-@given(size=st.integers(1, 50), stride=st.integers(1, 4))
-def test_padding_is_that_of_jax(size, stride):
-    outputs, before, after = same_padding(size, 4, stride)
-    assert [(before, after)] == list(jax.lax.padtype_to_pads((size,), (4,), (stride,), "SAME"))
-    assert outputs == -(-size // stride)

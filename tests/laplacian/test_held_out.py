@@ -1,6 +1,7 @@
 """What episodes that were not learned from say, against closed forms and SciPy on counts."""
 
 import dataclasses
+from functools import partial
 
 import equinox as eqx
 import numpy as np
@@ -14,9 +15,9 @@ from lapwing.errors import DatasetError
 from lapwing.integrations.online_learner import OnlineLearner
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.held_out import AGREEMENT, NEARLY_SAME, agreements, held_out_measures
-from lapwing.laplacian.representation import Representation
-from lapwing.laplacian.ritz import Ritz
-from tests.laplacian.test_forward import random_representation
+from lapwing.laplacian.representation import Representation, embed_batch
+from lapwing.laplacian.ritz import Ritz, moments_of_experience, rayleigh_ritz
+from tests.support.representations import random_representation
 
 # Agreement of two sets of functions
 
@@ -98,15 +99,25 @@ def test_fewer_functions_on_one_side():
     np.testing.assert_allclose(agreements(whole, part, np.eye(3)), [1, 1])
 
 
-# Measures of enumerated states, where all can be counted
-
 N, DIM = 8, 4
 PATH = np.array([[max(state - 1, 0), min(state + 1, N - 1)] for state in range(N)])
 FLAT = random_representation(EncoderSpec("linear", (), N, N))
 ONE_HOT: Representation = dataclasses.replace(
     FLAT, encoder=eqx.tree_at(lambda net: net.weight, FLAT.encoder, np.eye(N, dtype=np.float32))
 )
-"""φ tells every state apart, so Rayleigh-Ritz over it is the whole eigenproblem."""
+"""φ separates every state, so Rayleigh-Ritz over it is the whole eigenproblem."""
+
+
+def fitted(rep: Representation, experience: Experience, dim: int = DIM) -> Representation:
+    """The same φ with the eigenfunctions of this experience."""
+    ritz = rayleigh_ritz(*moments_of_experience(experience, partial(embed_batch, rep.encoder)), dim)
+    coefficients = ritz.coefficients.astype(np.float32)
+    return dataclasses.replace(rep, eigenvalues=ritz.eigenvalues, coefficients=coefficients)
+
+
+def measured(rep: Representation, learned_from: Experience, held_out: Experience, dim: int = DIM) -> dict:
+    """What held-out episodes say of eigenfunctions that were fitted on the others."""
+    return held_out_measures(fitted(rep, learned_from, dim), learned_from, held_out)
 
 
 def walks(lengths: list[int], seed: int) -> Experience:
@@ -137,24 +148,30 @@ def counted(experience: Experience) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 @pytest.mark.parametrize("lengths", [[40] * 20, [30, 200, 25, 60, 150, 10, 2, 90, 33], [500], [300, 7]])
 def test_every_number_by_counting(lengths):
     """Also where the two halves are of different size, and where one episode is cut in two."""
-    learned_from, kept_apart = walks([50] * 40, seed=0), walks(lengths, seed=1)
-    found = held_out_measures(ONE_HOT, learned_from, kept_apart)
-    values, kept, rho = counted(kept_apart if len(lengths) > 4 else joined(kept_apart))
-    seen_values, seen, _ = counted(learned_from)
-    np.testing.assert_allclose(found["eigenvalues"], values, atol=1e-6)
-    np.testing.assert_allclose(found["eigenvalues_learned"], seen_values, atol=1e-6)
-    halves = [counted(half) for half in kept_apart.split(0.5)]
-    np.testing.assert_allclose(found["spread"], np.abs(halves[0][0] - halves[1][0]) / 2, atol=1e-6)
-    errors = [
-        np.linalg.norm(one[1].T @ (other[2][:, None] * one[1]) - np.eye(DIM)) / np.sqrt(DIM)
-        for one, other in (halves, halves[::-1])
-    ]
-    assert found["orthonormality_error"] == pytest.approx(np.mean(errors), rel=1e-4)
-    sizes = [np.sqrt(np.sum(rho[:, None] * some**2, axis=0)) for some in (seen, kept)]
-    cosines = np.abs(np.sum(rho[:, None] * seen * kept, axis=0)) / sizes[0] / sizes[1]
+    learned_from, held_out = walks([50] * 40, seed=0), walks(lengths, seed=1)
+    found = measured(ONE_HOT, learned_from, held_out)
+    seen_values, saved, _ = counted(learned_from)
+    _, other, rho = counted(joined(held_out))
+    np.testing.assert_allclose(
+        found["eigenvalues"], quotients_by_counting(saved, joined(held_out)), atol=1e-5
+    )
+    np.testing.assert_allclose(found["eigenvalues_learned"], seen_values, atol=1e-5)
+    halves = [quotients_by_counting(saved, half) for half in held_out.split(0.5)]
+    np.testing.assert_allclose(found["spread"], np.abs(halves[0] - halves[1]) / 2, atol=1e-5)
+    error = np.linalg.norm(saved.T @ (rho[:, None] * saved) - np.eye(DIM)) / np.sqrt(DIM)
+    assert found["orthonormality_error"] == pytest.approx(error, rel=1e-4)
+    sizes = np.sqrt(np.sum(rho[:, None] * saved**2, axis=0))
+    cosines = np.abs(np.sum(rho[:, None] * saved * other, axis=0)) / sizes
     np.testing.assert_allclose(found["agreement"], cosines, atol=1e-5)
     assert found["trusted"] == next((i for i, c in enumerate(cosines) if c < AGREEMENT), DIM)
     assert found["transitions"] == sum(lengths) - len(lengths)
+
+
+def quotients_by_counting(functions: np.ndarray, experience: Experience) -> np.ndarray:
+    """Half the mean squared change of each function in a step, over its mean square at both ends."""
+    inside = np.setdiff1d(np.arange(len(experience.observations)), experience.ends)
+    u, v = (functions[experience.observations[at]] for at in (inside, inside + 1))
+    return np.mean((u - v) ** 2, axis=0) / np.mean(u**2 + v**2, axis=0)
 
 
 def joined(experience: Experience) -> Experience:
@@ -168,11 +185,11 @@ def test_functions_are_trusted_from_the_first_on():
     """Where the second does not come out again, no later one counts."""
     learned_from = walks([50] * 40, seed=0)
     mirrored = Experience(PERMUTED[learned_from.observations], learned_from.lengths, np.arange(N))
-    found = held_out_measures(ONE_HOT, learned_from, mirrored)
+    found = measured(ONE_HOT, learned_from, mirrored)
     assert found["agreement"][0] == pytest.approx(1)
     assert found["agreement"][1] < AGREEMENT
     assert found["trusted"] == 1
-    assert held_out_measures(ONE_HOT, learned_from, learned_from)["trusted"] == DIM
+    assert measured(ONE_HOT, learned_from, learned_from)["trusted"] == DIM
 
 
 PERMUTED = np.array([0, 4, 1, 5, 2, 6, 3, 7])
@@ -183,9 +200,7 @@ def test_orthonormality_comes_with_data():
     errors = [
         np.mean(
             [
-                held_out_measures(ONE_HOT, walks([50] * 8, 0), walks([50] * count, seed))[
-                    "orthonormality_error"
-                ]
+                measured(ONE_HOT, walks([50] * count, 0), walks([50] * 800, seed))["orthonormality_error"]
                 for seed in range(1, 6)
             ]
         )
@@ -198,20 +213,35 @@ def test_orthonormality_comes_with_data():
 @pytest.mark.parametrize("lengths", [[2], [3]])
 def test_too_little_to_be_halved(lengths):
     with pytest.raises(DatasetError) as caught:
-        held_out_measures(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
-    assert str(caught.value) == (
-        f"{lengths[0]} observations kept apart are too few to be halved; raise held_out, or set it to 0"
-    )
+        measured(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
+    assert f"{lengths[0]} held-out observations" in str(caught.value)
 
 
 @pytest.mark.parametrize("lengths", [[4], [2, 2], [2, 3], [3, 2], [2] * 5])
 def test_the_least_that_can_be_halved(lengths):
-    found = held_out_measures(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
+    found = measured(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
     assert np.isfinite(found["eigenvalues"]).all()
     assert found["trusted"] <= DIM
 
 
-# Measures of a walk in the plane
+def test_the_saved_coefficients_are_what_is_measured():
+    """Not what Rayleigh-Ritz would make of φ: saved functions that are no eigenfunctions are reported."""
+    learned_from, held_out = walks([50] * 40, seed=0), walks([50] * 40, seed=1)
+    right = fitted(ONE_HOT, learned_from)
+    wrong = dataclasses.replace(right, coefficients=2 * right.coefficients[:, [0, 3, 2, 1]])
+    found, expected = (held_out_measures(rep, learned_from, held_out) for rep in (wrong, right))
+    assert (found["trusted"], expected["trusted"]) == (1, DIM)
+    for name in ("eigenvalues", "eigenvalues_learned"):
+        np.testing.assert_allclose(found[name], np.array(expected[name])[[0, 3, 2, 1]], rtol=1e-5, atol=1e-7)
+    assert found["orthonormality_error"] > 2 > expected["orthonormality_error"]
+
+
+@pytest.mark.parametrize(("config", "said"), [({"fitted_on_held_out": False}, False), ({}, True)])
+def test_it_says_whether_coefficients_were_fitted_on_held_out_episodes(config, said):
+    """Those of a file that does not say, as earlier versions wrote it, may have been."""
+    episodes = walks([50] * 8, seed=0)
+    rep = dataclasses.replace(fitted(ONE_HOT, episodes), config=config)
+    assert held_out_measures(rep, episodes, episodes)["fitted_on_held_out"] is said
 
 
 def plane(transitions: int, seed: int, length: int = 10) -> Experience:
@@ -240,12 +270,12 @@ def waves() -> Representation:
     net = eqx.tree_at(lambda net: (net.shift, net.scale), rep.encoder, (np.array([1.5, 1.0]), np.ones(2)))
     rng = np.random.default_rng(0)
     net = eqx.tree_at(lambda net: net.directions, net, rng.normal(0, 4.0, (60, 2)).astype(np.float32))
-    return dataclasses.replace(rep, encoder=net, eigenvalues=np.zeros(6))
+    return dataclasses.replace(rep, encoder=net)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_with_much_data_all_is_trusted_and_with_little_the_constant_alone(waves, held_out, seed):
-    few, some, many = (held_out_measures(waves, plane(count, seed), held_out) for count in (100, 500, 10_000))
+    few, some, many = (measured(waves, plane(count, seed), held_out, 6) for count in (100, 500, 10_000))
     assert (few["trusted"], many["trusted"]) == (1, 6)
     assert few["trusted"] < some["trusted"] < many["trusted"]
     # Over-fitted: smoother along the walks that it was fitted to than along others.
@@ -254,10 +284,10 @@ def test_with_much_data_all_is_trusted_and_with_little_the_constant_alone(waves,
 
 
 def test_little_held_out_data_has_a_wide_spread(waves, held_out):
-    """The spread says how far eigenvalues on the kept episodes can be believed."""
+    """The spread says how far eigenvalues on held-out episodes can be believed."""
     learned_from = plane(10_000, seed=1)
-    little = held_out_measures(waves, learned_from, plane(500, seed=98))
-    much = held_out_measures(waves, learned_from, held_out)
+    little = measured(waves, learned_from, plane(500, seed=98), 6)
+    much = measured(waves, learned_from, held_out, 6)
     assert np.sum(little["spread"]) > 2 * np.sum(much["spread"])
     assert little["orthonormality_error"] > 2 * much["orthonormality_error"]
 
@@ -287,7 +317,7 @@ def test_a_learned_phi_that_has_seen_little_is_not_trusted(held_out):
 def test_agreement_is_a_cosine_on_any_data(seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, 30, size=rng.integers(5, 12)).tolist()
-    found = held_out_measures(ONE_HOT, walks(lengths, seed), walks(lengths[::-1], seed + 1))
+    found = measured(ONE_HOT, walks(lengths, seed), walks(lengths[::-1], seed + 1))
     assert all(0 <= cosine <= 1 for cosine in found["agreement"])
     assert 0 <= found["trusted"] <= DIM
     assert all(cosine >= AGREEMENT for cosine in found["agreement"][: found["trusted"]])

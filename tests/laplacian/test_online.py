@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from lapwing.envs.arena import EPISODE_LENGTH
-from lapwing.laplacian.encoders import MLP, EncoderSpec, Linear, init_encoder
-from lapwing.laplacian.online import LAM_FINAL, OnlinePhi, PhiLearner, sample_recent_pairs
+from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
+from lapwing.laplacian.online import LAM_FINAL, PhiLearner
 from lapwing.laplacian.representation import Representation
+from lapwing.laplacian.sampling import sample_recent_pairs
 from lapwing.settings.learn import PRESETS, LearnSettings
+from lapwing.shaping.online import OnlinePhi
 from lapwing.shaping.rewards import Goal, GoalReward
 
 # Which pairs
@@ -69,7 +71,7 @@ RAGGED = [5, 5, 3, 1, 4]
 
 
 class TestPairs:
-    @pytest.mark.parametrize("lam", [0.01, 0.3, 0.5])
+    @pytest.mark.parametrize("lam", [1e-6, 0.3, 0.5])
     def test_are_those_that_remain_when_others_are_discarded(self, lam):
         """Time and place are drawn again, so late places are rarer; redrawing τ alone is told apart."""
         horizons = horizons_of(RAGGED)
@@ -118,16 +120,6 @@ class TestPairs:
         assert (last < filled).all()
         np.testing.assert_array_equal(last // length, place // length)
 
-    def test_small_lam_is_one_step(self):
-        found = counts(horizons_of(RAGGED), 1e-6)
-        assert found[:, 1:].sum() == 0
-        assert (found[:, 0] > 0).all()
-
-    def test_every_place_is_drawn_even_where_one_step_follows(self):
-        found = counts(horizons_of([1] * 12), 0.5)
-        assert found.shape == (12, 1)
-        assert strangeness(found, np.full((12, 1), 1 / 12)) > 1e-4
-
     def test_the_key_decides_and_a_number_is_as_good_as_an_array(self):
         horizons = horizons_of(RAGGED)
         assert np.array_equal(counts(horizons, 0.5, seed=3), counts(horizons, 0.5, seed=3))
@@ -152,16 +144,11 @@ def within_episodes(length, filled, lam, key):
     return sample_recent_pairs(horizon, filled, lam, 64, key=key)
 
 
-# The learner
-
-
 class TestRecipes:
-    def test_the_numbers_are_those_of_the_paper(self):
+    def test_the_numbers_are_those_of_the_paper_or_others(self):
         assert PhiLearner.of(PRESETS["paper-control"]) == PhiLearner(2.0, 0.1, 0.99, 0.95, 128, 1e-3)
         assert PhiLearner.of(PRESETS["paper-shaping"]) == PhiLearner(5.0, 0.05, 0.9, 0.95, 128, 1e-3)
         assert LAM_FINAL == 0.95
-
-    def test_any_others_are_taken_over(self):
         recipe = LearnSettings(beta=3.0, delta=0.7, lam=0.5, batch=17, learning_rate=0.25)
         assert PhiLearner.of(recipe, 0.125) == PhiLearner(3.0, 0.7, 0.5, 0.125, 17, 0.25)
 
@@ -242,46 +229,6 @@ class TestSteps:
         assert after < losses[0]
         np.testing.assert_array_equal(state.encoder.shift, encoder.shift)
         np.testing.assert_array_equal(state.encoder.scale, encoder.scale)
-
-    def test_a_walk_on_a_path_gives_its_eigenvectors(self):
-        """Six places in a row, a step into the end stays: the k-th eigenvector is cos(kπ(i + ½)/6)."""
-        places, length, steps, dim = 6, 30, 6_000, 3
-        learner = PhiLearner(beta=5.0, delta=0.2, lam=0.6, lam_final=0.2, batch=64, learning_rate=0.02)
-        rng, walk, at = np.random.default_rng(0), [], 0
-        for step in range(steps):
-            at = rng.integers(places) if step % length == 0 else at
-            there = int(np.clip(at + rng.choice([-1, 1]), 0, places - 1))
-            walk.append((at, there))
-            at = there
-        here, there = (jnp.asarray(column) for column in np.array(walk).T)
-        start = learner.init(Linear(places, dim, key=jax.random.key(0)))
-        _, static = eqx.partition(start, eqx.is_array)
-
-        def one(arrays, number):
-            place, tau = sample_recent_pairs(
-                lambda place: length - place % length,
-                steps,
-                learner.annealed_lam(number / 800),
-                learner.batch,
-                key=jax.random.fold_in(jax.random.key(1), number),
-            )
-            state, _ = learner.update(eqx.combine(arrays, static), here[place], there[place + tau - 1])
-            return eqx.filter(state, eqx.is_array), None
-
-        run = jax.jit(lambda arrays: jax.lax.scan(one, arrays, jnp.arange(800))[0])
-        found = np.asarray(eqx.combine(run(eqx.filter(start, eqx.is_array)), static).encoder.weight, float)
-        exact = np.cos(np.pi * np.outer(np.arange(places) + 0.5, np.arange(dim)) / places)
-        exact /= np.linalg.norm(exact, axis=0)
-
-        def angle(functions: np.ndarray) -> float:
-            basis = np.linalg.qr(functions)[0]
-            return float(np.arccos(np.linalg.svd(basis.T @ exact, compute_uv=False).min().clip(-1, 1)))
-
-        assert angle(np.asarray(start.encoder.weight, float)) > 0.5
-        assert angle(found) < 0.2
-
-
-# The reward
 
 
 SEEN = 5

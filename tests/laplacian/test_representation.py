@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import pickle
+import re
 
 import equinox as eqx
 import hypothesis.extra.numpy as hnp
@@ -13,46 +14,17 @@ from hypothesis import given, settings
 
 from lapwing import storage
 from lapwing.errors import CheckpointError, ConfigError, DatasetError, StorageError
-from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.representation import (
     Representation,
     load_representation,
     mean_distance,
-    spectral_weights,
 )
+from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
+
+pytestmark = pytest.mark.numeric
 
 FILTERS = ("soft", "unit", "commute", "heat")
 positions = hnp.arrays(np.float32, 2, elements=st.floats(-1, 1, width=32))
-EIGENVALUES = np.array([0.0, 0.01, 0.02, 0.08])
-
-
-def untrained(spec: EncoderSpec, observations: np.ndarray) -> Representation:
-    """A representation whose numbers are random and whose parts fit together."""
-    encoder = fit_encoder(spec, observations, standardise=True, bandwidth=None, key=jax.random.key(0))
-    coefficients = np.random.default_rng(0).standard_normal((spec.dim + 1, 4)).astype(np.float32)
-    coefficients[:, 0] = [1, *np.zeros(spec.dim)]
-    bare = Representation(encoder, spec, EIGENVALUES, coefficients, np.zeros((0, 4), np.float32), 1.0)
-    reference = bare.eigenfunctions(observations)
-    return dataclasses.replace(
-        bare,
-        reference=reference,
-        soft_distance=mean_distance(bare.phi(observations)),
-        config={"settings": {"rotate": True}, "note": "é"},
-    )
-
-
-OBSERVATIONS = {
-    "linear": np.arange(9, dtype=np.int32),
-    "fourier": np.random.default_rng(1).uniform(-1, 1, (9, 2)).astype(np.float32),
-    "mlp": np.random.default_rng(1).uniform(-1, 1, (9, 5)).astype(np.float32),
-    "conv": np.random.default_rng(1).integers(0, 256, (9, 5, 6, 3)).astype(np.uint8),
-}
-REPRESENTATIONS = {
-    "linear": untrained(EncoderSpec("linear", (), 6, n_states=9), OBSERVATIONS["linear"]),
-    "fourier": untrained(EncoderSpec("fourier", (2,), 6, None, (16,), 8), OBSERVATIONS["fourier"]),
-    "mlp": untrained(EncoderSpec("mlp", (5,), 6, None, (16, 8)), OBSERVATIONS["mlp"]),
-    "conv": untrained(EncoderSpec("conv", (5, 6, 3), 6), OBSERVATIONS["conv"]),
-}
 
 
 @pytest.fixture(params=list(REPRESENTATIONS))
@@ -60,7 +32,41 @@ def kind(request) -> str:
     return request.param
 
 
-# Arrays in, arrays out
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"step": {"observation": 0.2, "distance": {"soft": 1.0}}},
+        {"step": {"observation": 0.1, "distance": {"soft": 2.0}}},
+        {"maze": "G.\n"},
+        {"arena": {"name": "PointUMaze"}},
+        {"settings": {"rotate": False, "observation": "position"}},
+        {"settings": {"rotate": True, "observation": "image"}},
+        {"settings": {"rotate": True, "observation": "position", "observation_key": "where"}},
+    ],
+)
+def test_the_digest_covers_what_wrappers_and_agents_take_from_the_configuration(changed, tmp_path):
+    config = {
+        "step": {"observation": 0.1, "distance": {"soft": 1.0}},
+        "settings": {"rotate": True, "observation": "position"},
+    }
+    rep = dataclasses.replace(REPRESENTATIONS["fourier"], config=config)
+    other = dataclasses.replace(rep, config=config | changed)
+    assert rep.sha256() != other.sha256()
+    for one in (rep, other):
+        one.save(tmp_path / "phi.safetensors")
+        assert load_representation(tmp_path / "phi.safetensors").sha256() == one.sha256()
+
+
+def test_the_digest_covers_what_is_computed_with():
+    rep = REPRESENTATIONS["mlp"]
+    weight = np.asarray(rep.encoder.layers[0].weight)
+    encoder = eqx.tree_at(lambda net: net.layers[0].weight, rep.encoder, jnp.asarray(weight + 1))
+    changes = [{"encoder": encoder}, {"soft_distance": 2 * rep.soft_distance}]
+    changes += [{name: getattr(rep, name) + 1} for name in ("eigenvalues", "coefficients", "reference")]
+    digests = {dataclasses.replace(rep, **change).sha256() for change in changes}
+    assert len(digests | {rep.sha256()}) == len(changes) + 1
+    later = dataclasses.replace(rep, config=rep.config | {"provenance": {"lapwing": "99"}})
+    assert later.sha256() == rep.sha256()
 
 
 def test_one_observation_or_a_batch(kind):
@@ -101,12 +107,9 @@ def test_numpy_gives_numpy_and_jax_gives_jax(kind):
     assert isinstance(rep.distance(batch, batch[0]), np.ndarray)
     assert isinstance(rep.distance(jnp.asarray(batch), batch[0]), jax.Array)
     assert isinstance(rep.distance(batch[1], jnp.asarray(batch[0])), jax.Array)
-
-
-def test_lists_are_numpy():
-    answer = REPRESENTATIONS["fourier"].phi([[0.5, -0.5], [0, 1]])
-    assert isinstance(answer, np.ndarray)
-    assert answer.shape == (2, 6)
+    listed = rep.phi(batch.tolist())
+    assert isinstance(listed, np.ndarray)
+    np.testing.assert_allclose(listed, rep.phi(batch), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["linear", "fourier", "mlp"])
@@ -145,7 +148,7 @@ def test_the_gradient_of_the_distance_is_finite_where_there_is_none():
     np.testing.assert_array_equal(gradient, np.zeros(5))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 1_000, 4_095, 4_097, 9_000])
+@pytest.mark.parametrize("count", [1, 3, 4_097, 9_000])
 def test_batches_of_any_size(count):
     rep = REPRESENTATIONS["fourier"]
     batch = np.random.default_rng(count).uniform(-1, 1, (count, 2)).astype(np.float32)
@@ -172,54 +175,45 @@ def test_a_learned_representation_answers_for_observations_it_never_saw(four_roo
     np.testing.assert_allclose(four_room.eigenfunctions(between_cells)[:, 0], 1.0, atol=1e-4)
     outside = four_room.phi(np.array([1e6, -1e6]))
     assert np.isfinite(outside).all()
-
-
-def test_eigenvalues_ascend_and_belong_to_the_eigenfunctions(four_room):
     assert four_room.dim == 4
     assert four_room.eigenvalues[0] == pytest.approx(0, abs=1e-9)
     assert np.all(np.diff(four_room.eigenvalues) >= 0)
 
 
-# What cannot be embedded
-
-
-@pytest.mark.parametrize("wrong", [(3,), (1,), (4, 3), (2, 2, 2), ()])
-def test_a_wrong_shape_is_refused(wrong):
+@pytest.mark.parametrize(
+    ("kind", "wrong", "taken"),
+    [
+        ("fourier", (3,), r"\(n, 2\)"),
+        ("fourier", (2, 2, 2), r"\(n, 2\)"),
+        ("fourier", (), ""),
+        ("linear", (3, 2), r"\(n,\)"),
+    ],
+)
+def test_a_wrong_shape_is_refused(kind, wrong, taken):
+    dtype = int if kind == "linear" else float
     for convert in (np.asarray, jnp.asarray):
-        with pytest.raises(ConfigError, match=r"observations have shape .*takes \(2,\) or a batch \(n, 2\)"):
-            REPRESENTATIONS["fourier"].phi(convert(np.zeros(wrong)))
+        with pytest.raises(ConfigError, match=f"{re.escape(str(wrong))}.*{taken}"):
+            REPRESENTATIONS[kind].phi(convert(np.zeros(wrong, dtype)))
 
 
-def test_a_wrong_shape_of_indices_is_refused():
-    with pytest.raises(ConfigError, match=r"takes \(\) or a batch \(n,\)"):
-        REPRESENTATIONS["linear"].phi(np.zeros((3, 2), int))
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_nan_and_infinity_are_refused_by_row(bad):
-    batch = np.zeros((5, 2))
+    rep, batch = REPRESENTATIONS["fourier"], np.zeros((5, 2))
     batch[3, 1] = bad
-    for answer in (REPRESENTATIONS["fourier"].phi, REPRESENTATIONS["fourier"].eigenfunctions):
-        with pytest.raises(DatasetError, match="observation 3 holds NaN or infinity"):
+    for answer in (rep.phi, rep.eigenfunctions):
+        with pytest.raises(DatasetError, match="observation 3"):
             answer(batch)
-    with pytest.raises(DatasetError, match="observation 0 holds NaN"):
-        REPRESENTATIONS["fourier"].distance(np.zeros(2), batch[3])
+    with pytest.raises(DatasetError, match="observation 0"):
+        rep.distance(np.zeros(2), batch[3])
 
 
-@pytest.mark.parametrize("index", [-1, 9, 1_000])
+@pytest.mark.parametrize("index", [-1, 9])
 def test_an_index_out_of_range_is_refused(index):
-    with pytest.raises(ConfigError, match=rf"index {index} is outside 0 … 8"):
-        REPRESENTATIONS["linear"].phi(np.array([0, index, 3]))
-    with pytest.raises(ConfigError, match=rf"index {index} is outside 0 … 8"):
-        REPRESENTATIONS["linear"].phi(index)
-
-
-def test_indices_are_integers():
-    with pytest.raises(ConfigError, match="must be integer indices, not float64"):
+    for wrong in (index, np.array([0, index, 3])):
+        with pytest.raises(ConfigError, match=f"index {index} .* 8"):
+            REPRESENTATIONS["linear"].phi(wrong)
+    with pytest.raises(ConfigError, match="float64"):
         REPRESENTATIONS["linear"].phi(np.array([1.0, 2.0]))
-
-
-# Distances
 
 
 @pytest.mark.parametrize("filter", FILTERS)
@@ -231,18 +225,6 @@ def test_the_distance_is_a_metric(four_room, filter, a, b, c):
     assert ab == ba
     assert four_room.distance(a, a.copy(), filter) == 0
     assert ac <= ab + bc + 1e-4 * (1 + ab + bc)
-
-
-def test_the_weights_of_the_filters():
-    values = np.array([0.01, 0.02, 0.08])
-    np.testing.assert_allclose(spectral_weights(values, "unit"), [1, 1, 1])
-    np.testing.assert_allclose(
-        spectral_weights(values, "commute"), [1, np.sqrt(1 / 2), np.sqrt(1 / 8)], rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        spectral_weights(values, "heat", 7.0), [np.exp(-0.07), np.exp(-0.14), np.exp(-0.56)]
-    )
-    np.testing.assert_allclose(spectral_weights(values, "heat"), [10 ** (-1 / 8), 10 ** (-1 / 4), 0.1])
 
 
 @pytest.mark.parametrize(
@@ -269,42 +251,25 @@ def test_an_embedding_is_the_weighed_eigenfunctions_on_the_scale_of_phi(kind, fi
     assert found.mean() == pytest.approx(distances(rep.embed(batch, "soft")).mean(), rel=1e-3)
 
 
-def test_the_filters_of_a_learned_representation_have_one_mean_distance(four_room, four_room_run):
-    from lapwing.runs.learn import reopen
-
-    states = reopen(four_room_run).target.states
-    means = {name: mean_distance(four_room.embed(states, name)) for name in FILTERS}
-    for name in FILTERS:
-        assert means[name] == pytest.approx(means["soft"], rel=0.05)
-
-
-def test_soft_is_phi_as_learned(kind):
-    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
-    np.testing.assert_array_equal(rep.embed(batch), rep.phi(batch))
-    np.testing.assert_array_equal(rep.embed(batch, "soft"), rep.phi(batch))
-
-
 def test_mean_distance_is_over_all_pairs():
     points = np.random.default_rng(0).standard_normal((40, 3))
     expected = np.mean([[np.linalg.norm(a - b) for a in points] for b in points])
     assert mean_distance(points) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("t", [0.0, -1.0, np.nan, np.inf])
-def test_a_time_that_makes_no_sense_is_refused(t):
-    with pytest.raises(ConfigError, match="t must be above 0"):
-        REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], "heat", t=t)
-
-
-def test_a_time_goes_with_heat_alone():
-    for filter in ("soft", "unit", "commute"):
-        with pytest.raises(ConfigError, match="goes with filter='heat'"):
-            REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], filter, t=1.0)
-
-
-def test_a_time_after_which_nothing_is_left_is_refused():
-    with pytest.raises(ConfigError, match="leaves no eigenfunction any weight; lower t"):
-        REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], "heat", t=1e9)
+@pytest.mark.parametrize(
+    ("filter", "t", "words"),
+    [
+        ("heat", 0.0, "t=0.0"),
+        ("heat", np.nan, "t=nan"),
+        ("heat", 1e9, "lower t"),
+        ("soft", 1.0, "heat"),
+        ("unit", 1.0, "heat"),
+    ],
+)
+def test_a_time_that_makes_no_sense_is_refused(filter, t, words):
+    with pytest.raises(ConfigError, match=words):
+        REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], filter, t=t)
 
 
 def test_filters_need_single_eigenfunctions():
@@ -312,7 +277,7 @@ def test_filters_need_single_eigenfunctions():
     assert not rep.rotated
     assert rep.distance(OBSERVATIONS["mlp"][0], OBSERVATIONS["mlp"][1]) > 0
     for filter in ("unit", "commute", "heat"):
-        with pytest.raises(ConfigError, match=f"filter '{filter}' needs single eigenfunctions.*rotate=True"):
+        with pytest.raises(ConfigError, match=f"'{filter}'.*rotate=True"):
             rep.distance(OBSERVATIONS["mlp"][0], OBSERVATIONS["mlp"][1], filter)
 
 
@@ -326,11 +291,8 @@ def test_filters_need_more_than_the_constant():
     )
     assert rep.dim == 1
     assert rep.eigenfunctions(OBSERVATIONS["mlp"]).shape == (9, 1)
-    with pytest.raises(ConfigError, match="filter 'unit' needs dim of 2 or more, not 1"):
+    with pytest.raises(ConfigError, match=r"'unit'.* dim .* 1"):
         rep.embed(OBSERVATIONS["mlp"], "unit")
-
-
-# Files
 
 
 def assert_same_bits(first: Representation, second: Representation) -> None:
@@ -359,15 +321,6 @@ def test_a_representation_comes_back_bit_for_bit(kind, tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "rep.safetensors").read_bytes()
 
 
-def test_a_saved_run_carries_its_settings_and_where_it_came_from(four_room):
-    assert four_room.config["target"] == "FourRoom"
-    assert four_room.config["settings"]["dim"] == 4
-    assert four_room.config["settings"]["steps"] == 60
-    assert four_room.config["provenance"]["transitions"] == 5_000
-    assert four_room.config["provenance"]["states"] == 152
-    assert four_room.config["rank"] >= 4
-
-
 def test_a_damaged_file_is_refused_by_name(tmp_path):
     path = tmp_path / "rep.safetensors"
     REPRESENTATIONS["linear"].save(path)
@@ -389,11 +342,9 @@ def rewritten(path, change) -> None:
     "change",
     [
         lambda tensors, manifest: tensors.pop("eigenvalues"),
-        lambda tensors, manifest: tensors.pop("encoder.weight"),
         lambda tensors, manifest: tensors.update({"encoder.weight": np.zeros((9, 5), np.float32)}),
         lambda tensors, manifest: tensors.update({"encoder.weight": np.zeros((9, 6), np.float64)}),
         lambda tensors, manifest: manifest.pop("encoder"),
-        lambda tensors, manifest: manifest["encoder"].update(dim=7),
         lambda tensors, manifest: manifest["encoder"].update(shape=3),
         lambda tensors, manifest: manifest["encoder"].update(surprise=3),
         lambda tensors, manifest: manifest.update(soft_distance="far"),
@@ -412,19 +363,19 @@ def test_a_file_of_another_format_is_refused_with_its_version(tmp_path):
     path = tmp_path / "rep.safetensors"
     REPRESENTATIONS["linear"].save(path)
     rewritten(path, lambda tensors, manifest: manifest.update(format=99, version="7.0"))
-    with pytest.raises(CheckpointError, match=r"rep\.safetensors was written by lapwing 7\.0 in format 99"):
+    with pytest.raises(CheckpointError, match=r"rep\.safetensors.* 7\.0 .* 99"):
         load_representation(path)
 
 
 def test_another_kind_of_file_is_refused(tmp_path):
     path = tmp_path / "other"
     storage.write_tensors(path, {}, {"format": 1, "version": "0.1.0", "step": 3})
-    with pytest.raises(CheckpointError, match="other holds a checkpoint, not a representation"):
+    with pytest.raises(CheckpointError, match=r"other .*checkpoint"):
         load_representation(path)
     path.write_text(json.dumps({"format": 1}))
-    with pytest.raises(CheckpointError, match="other is damaged or not a lapwing file"):
+    with pytest.raises(CheckpointError, match="other"):
         load_representation(path)
-    with pytest.raises(StorageError, match="nowhere: no such file"):
+    with pytest.raises(StorageError, match="nowhere"):
         load_representation(tmp_path / "nowhere")
 
 
@@ -437,5 +388,5 @@ class Bomb:
 
 def test_a_pickle_is_refused_and_never_run(tmp_path):
     (tmp_path / "bomb").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(CheckpointError, match="bomb is damaged or not a lapwing file"):
+    with pytest.raises(CheckpointError, match="bomb"):
         load_representation(tmp_path / "bomb")

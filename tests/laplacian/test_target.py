@@ -1,5 +1,5 @@
+import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,34 +9,10 @@ from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings
-from tests import exact
+from tests.support import exact
+from tests.support.sources import ROOM, walk
 
-ROOM = "#####\n#..G#\n#...#\n#####\n"
 FEW = LearnSettings(transitions=300, episode_length=20)
-
-
-@pytest.fixture
-def maze_file(tmp_path) -> Path:
-    path = tmp_path / "room.txt"
-    path.write_text(ROOM)
-    return path
-
-
-def walk(states: int = 4, steps: int = 200, seed: int = 0) -> np.ndarray:
-    """A walk around a ring, as vectors on a circle."""
-    moves = np.random.default_rng(seed).choice([-1, 1], steps).cumsum() % states
-    angles = 2 * np.pi * moves / states
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@pytest.fixture
-def data_file(tmp_path) -> Path:
-    path = tmp_path / "ring.npz"
-    Experience(walk(), [100, 100]).save(path)
-    return path
-
-
-# What is learned from
 
 
 @pytest.mark.parametrize(
@@ -82,16 +58,6 @@ def test_staying_is_an_action_if_asked_for():
     assert target.world.n_actions == 5
 
 
-def test_the_chain_of_experience_counts_what_followed_what():
-    target = open_target("OneRoom", FEW)
-    assert target.experience is not None
-    ids, horizons = target.experience.observations, target.experience.horizons
-    pairs = {(ids[t], ids[t + 1]) for t in np.flatnonzero(horizons > 0)}
-    kernel = target.one_step.kernel()
-    assert {(u, v) for u, v in np.argwhere(kernel > 0)} == pairs | {(v, u) for u, v in pairs}
-    assert target.one_step is target.one_step
-
-
 def test_a_maze_file_and_a_maze_object_are_the_same_target(maze_file):
     first, second = (open_target(s, FEW) for s in (maze_file, parse_maze(ROOM, name="room")))
     assert first.n_states == second.n_states == 6
@@ -109,12 +75,7 @@ def test_a_data_file_whose_states_come_back_is_enumerated(data_file):
     np.testing.assert_array_equal(target.experience.observe(np.arange(200)), walk())
 
 
-def test_arrays_at_hand(data_file):
-    target = open_target(Experience(walk(), [100, 100]), LearnSettings())
-    assert (target.name, target.file, target.n_states) == ("experience", None, 4)
-
-
-@pytest.mark.parametrize("count", [10, 1_000, 6_000])
+@pytest.mark.parametrize("count", [10, 6_000])
 def test_vectors_that_never_come_back_are_continuous_however_few(count):
     points = np.random.default_rng(0).standard_normal((count, 3))
     target = open_target(Experience(points, [count]), LearnSettings())
@@ -147,19 +108,6 @@ def test_an_environment_is_stepped_as_often_as_asked():
     assert done[-1] == (2_500, 2_500)
 
 
-def test_an_environment_with_numbered_states_is_enumerated():
-    target = open_target("gym:FrozenLake-v1", LearnSettings(transitions=200))
-    assert target.n_states == 16
-    assert target.observation_shape == ()
-
-
-def test_lapwings_own_environments_are_environments_too():
-    target = open_target("gym:lapwing/FourRoom-v0", LearnSettings(transitions=2_000))
-    assert target.world is None
-    assert target.n_states is not None
-    assert target.n_states <= 152
-
-
 def test_what_was_collected_before_is_not_collected_again(tmp_path):
     kept = Experience(walk(), [100, 100])
     kept.save(tmp_path / "experience.npz")
@@ -173,28 +121,14 @@ def test_what_was_collected_before_is_not_collected_again(tmp_path):
     assert fresh.experience.n_transitions == 300
 
 
-@pytest.mark.parametrize(
-    ("env_id", "message"),
-    [
-        ("CartPol-v1", "unknown Gymnasium environment 'CartPol-v1'; did you mean CartPole-v1"),
-        ("qqqqqqqq", r"unknown Gymnasium environment 'qqqqqqqq'; gymnasium\.pprint_registry"),
-        ("Ant-v5", "Gymnasium cannot make Ant-v5: .*MuJoCo"),
-    ],
-)
-def test_an_environment_that_cannot_be_made_is_refused(env_id, message):
-    if env_id == "Ant-v5":
-        try:
-            import mujoco  # noqa: F401  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            pass
-        else:
-            pytest.skip("MuJoCo is installed")
-    with pytest.raises(ConfigError, match=message):
-        open_target(f"gym:{env_id}", LearnSettings(transitions=300))
+def test_an_environment_that_fails_when_made_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ConfigError, match=r"Ant-v5: .*MuJoCo"):
+        open_target("gym:Ant-v5", LearnSettings(transitions=300))
 
 
 def test_observations_that_cannot_be_embedded_are_refused():
-    with pytest.raises(ConfigError, match="observations of type Tuple cannot be embedded; wrap"):
+    with pytest.raises(ConfigError, match="Tuple"):
         open_target("gym:Blackjack-v1", LearnSettings(transitions=300))
 
 
@@ -202,7 +136,7 @@ def test_observations_that_cannot_be_embedded_are_refused():
 def test_only_a_maze_has_a_true_chain(source, data_file):
     """And an environment is not stepped before this is said."""
     settings, done = LearnSettings(true_chain=True), []
-    with pytest.raises(ConfigError, match=r"true_chain needs a maze, .*leave --true-chain out"):
+    with pytest.raises(ConfigError, match="--true-chain"):
         open_target(
             data_file if source == "data" else source, settings, on_progress=lambda *_: done.append(1)
         )
@@ -213,7 +147,6 @@ def test_only_a_maze_has_a_true_chain(source, data_file):
     ("source", "setting"),
     [
         ("data", {"transitions": 300}),
-        ("data", {"episode_length": 20}),
         ("data", {"observation": "image"}),
         ("gym:CartPole-v1", {"stay": True}),
         ("gym:CartPole-v1", {"episode_length": 20}),
@@ -221,7 +154,7 @@ def test_only_a_maze_has_a_true_chain(source, data_file):
 )
 def test_a_setting_that_would_do_nothing_is_refused(data_file, source, setting):
     (name,) = setting
-    with pytest.raises(ConfigError, match=f"{name}=.* goes with mazes.*leave it out"):
+    with pytest.raises(ConfigError, match=f"{name}="):
         open_target(data_file if source == "data" else source, LearnSettings(**setting))
 
 
@@ -232,7 +165,5 @@ def test_observations_that_are_all_the_same(offset):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LapwingWarning)
         episodes = Experience(walk + offset, [20, 20])
-    with pytest.raises(
-        DatasetError, match=r"all observations of .* are the same, as far as float32 can tell"
-    ):
+    with pytest.raises(DatasetError, match="the same"):
         open_target(episodes, LearnSettings())

@@ -13,10 +13,10 @@ from lapwing.envs.arena import BODIES, Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator, random_episodes
 from lapwing.errors import ConfigError
 from lapwing.laplacian.evaluate import evaluate, path_correlations
-from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
-from lapwing.mazes import Maze, arena_names, is_arena, parse_maze
+from lapwing.mazes import Maze, arena_names, parse_maze
 from lapwing.settings.learn import LearnSettings
+from tests.support.representations import Known
 
 ROOM = "#####\n#..G#\n#...#\n#####\n"
 FEW = LearnSettings(transitions=700)
@@ -27,45 +27,9 @@ def oracle(states: np.ndarray) -> np.ndarray:
     return open_arena("PointUMaze").path_lengths(states[:, :2])
 
 
-# Names
-
-
-def test_the_arenas_there_are():
-    assert arena_names() == ("PointUMaze", "PointHookMaze", "AntUMaze", "AntHookMaze")
-    assert all(map(is_arena, arena_names()))
-
-
-@pytest.mark.parametrize("name", ["Point:room.txt", "Ant:room.txt", "Ant:HardMaze", "Point:", "Point:gone"])
-def test_a_body_and_a_maze_of_ones_own_are_an_arena(name):
-    assert is_arena(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "UMaze",
-            "FourRoom",
-            "pointumaze",
-            "PointFourRoom",
-            "Point",
-            "PointUMaze.txt",
-            "",
-            ":",
-            "Bee:UMaze",
-        ),
-        *("gym:lapwing/PointUMaze-v0", "runs/PointUMaze", "--out=PointUMaze", "PointUMaze "),
-    ],
-)
-def test_other_names_are_no_arenas(name):
-    assert not is_arena(name)
-
-
 @pytest.mark.parametrize("name", arena_names())
 def test_an_arena_is_read_by_its_name(name):
     source = read_source(name)
-    assert isinstance(source, Arena)
-    assert source.name == name
     assert source == open_arena(name)
     assert read_source(source) is source
 
@@ -76,46 +40,25 @@ def test_an_arena_is_read_from_a_file_of_ones_own(tmp_path, monkeypatch):
     source = read_source("Ant:room.txt")
     assert isinstance(source, Arena)
     assert (source.body.name, source.maze.text, source.goal_cell) == ("Ant", ROOM, (1, 3))
-    maze = read_source("room.txt")
-    assert isinstance(maze, Maze), "without a body it is a gridworld"
-
-
-def test_an_arena_comes_before_a_file_of_its_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "PointUMaze").write_text(ROOM)
-    assert read_source("PointUMaze") == open_arena("PointUMaze")
+    assert isinstance(read_source("room.txt"), Maze), "without a body it is a gridworld"
+    (tmp_path / "room.txt").unlink()
+    assert recall(describe(source), tmp_path) == source, "the file is not needed"
 
 
 @pytest.mark.parametrize(
-    ("typo", "hint"),
-    [
-        ("PointUMaz", "did you mean PointUMaze?"),
-        ("antumaze", "did you mean AntUMaze?"),
-        ("PointHock", "did you mean PointHookMaze?"),
-        ("xyz", "PlaneFourRoom, PointUMaze, PointHookMaze, AntUMaze, AntHookMaze"),
-    ],
+    ("typo", "hint"), [("antumaze", r"AntUMaze\?"), ("xyz", "PointHookMaze.* AntHookMaze")]
 )
 def test_an_unknown_name_is_refused_with_the_nearest_arena(typo, hint):
-    with pytest.raises(ConfigError, match=f"unknown target '{typo}'") as caught:
+    with pytest.raises(ConfigError, match=f"'{typo}'.*{hint}"):
         read_source(typo)
-    assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("Point:gone.txt", "no maze 'gone.txt'"),
-        ("Ant:FourRoom", "FourRoom has no cell marked G"),
-        ("Point:", "no maze ''"),
-    ],
-)
-def test_an_arena_that_cannot_be_is_refused(tmp_path, monkeypatch, name, message):
+@pytest.mark.parametrize("name", ["Point:gone.txt", "Ant:FourRoom", "Point:"])
+def test_an_arena_that_cannot_be_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=name.partition(":")[2] or "''"):
         read_source(name)
 
-
-# What config.json says
 
 SEVERAL = [
     open_arena("PointUMaze"),
@@ -137,23 +80,11 @@ def test_an_arena_is_recalled_from_its_description(arena, tmp_path):
     assert describe(again) == description
 
 
-def test_different_arenas_have_different_descriptions():
-    assert len({json.dumps(describe(arena)) for arena in SEVERAL}) == len(SEVERAL)
-
-
-def test_an_arena_is_recalled_without_the_file_it_came_from(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "room.txt").write_text(ROOM)
-    source = read_source("Point:room.txt")
-    (tmp_path / "room.txt").unlink()
-    assert recall(describe(source), tmp_path) == source
-
-
-# Experience
-
-
 def test_an_arena_is_walked_at_random_in_whole_episodes():
     """Three episodes of 300 steps are the fewest that are 700."""
+    target = open_target("PointUMaze", LearnSettings(transitions=7))
+    assert target.experience is not None
+    assert target.experience.lengths.tolist() == [8]
     target = open_target("PointUMaze", FEW)
     assert (target.name, target.arena) == ("PointUMaze", open_arena("PointUMaze"))
     assert (target.world, target.states, target.n_states, target.file) == (None, None, None, None)
@@ -162,12 +93,6 @@ def test_an_arena_is_walked_at_random_in_whole_episodes():
     assert target.experience.lengths.tolist() == [301] * 3
     assert target.experience.n_transitions == 900
     assert target.observation_shape == (2,)
-
-
-def test_a_few_steps_are_one_short_episode():
-    target = open_target("PointUMaze", LearnSettings(transitions=7))
-    assert target.experience is not None
-    assert target.experience.lengths.tolist() == [8]
 
 
 def test_position_is_the_beginning_of_the_whole_state():
@@ -181,11 +106,8 @@ def test_position_is_the_beginning_of_the_whole_state():
     np.testing.assert_array_equal(position.experience.observations, state.experience.observations[:, :2])
     episodes = random_episodes(Simulator(open_arena("PointUMaze")), 700, 0)
     np.testing.assert_array_equal(state.experience.observations, episodes.reshape(-1, 6))
-
-
-def test_the_whole_state_of_an_ant_has_29_numbers():
-    target = open_target("AntUMaze", LearnSettings(transitions=5, observation="state"))
-    assert target.observation_shape == (29,)
+    ant = open_target("AntUMaze", LearnSettings(transitions=5, observation="state"))
+    assert ant.observation_shape == (29,)
 
 
 def test_the_body_stays_where_there_is_room_and_moves_little_by_little():
@@ -207,42 +129,17 @@ def test_the_seed_decides_where_the_body_goes():
     assert first.sha256() == again.sha256() != other.sha256()
 
 
-def test_progress_is_told_while_the_body_moves():
-    done = []
-    open_target("PointUMaze", LearnSettings(transitions=600), on_progress=lambda *call: done.append(call))
-    assert done == [(600, 600)]
-
-
-def test_what_was_collected_before_is_not_collected_again(tmp_path):
-    kept = Experience(np.random.default_rng(0).standard_normal((40, 2)), [20, 20])
-    kept.save(tmp_path / "experience.npz")
-    target = open_target("PointUMaze", FEW, collected=tmp_path / "experience.npz")
-    assert target.experience is not None
-    assert target.experience.sha256() == kept.sha256()
-    assert target.arena == open_arena("PointUMaze")
-
-
-# What does not go with an arena
-
-
 @pytest.mark.parametrize("seen", ["index", "image"])
 def test_what_a_body_cannot_see_is_refused(seen):
-    message = rf"^observation must be position or state in an arena, not '{seen}'; position is \(x, y\)"
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=f"observation.* '{seen}'"):
         open_target("PointUMaze", LearnSettings(observation=seen))
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"episode_length": 20}, "episode_length=20 goes with mazes, planes, and this target is an arena"),
-        ({"stay": True}, "stay=True goes with mazes, and this target is an arena"),
-        ({"true_chain": True}, "true_chain needs a maze, and this target is none"),
-    ],
-)
-def test_a_setting_that_would_do_nothing_is_refused(setting, message):
+@pytest.mark.parametrize("setting", [{"episode_length": 20}, {"stay": True}, {"true_chain": True}])
+def test_a_setting_that_would_do_nothing_is_refused(setting):
     """Before the body takes a step."""
-    with pytest.raises(ConfigError, match=message):
+    (name,) = setting
+    with pytest.raises(ConfigError, match=name):
         open_target(
             "PointUMaze", LearnSettings(**setting), on_progress=lambda *_: pytest.fail("a body moved")
         )
@@ -256,27 +153,6 @@ def test_the_whole_state_goes_with_arenas_alone(tmp_path, source):
         given = DataFile(tmp_path / "data.npz")
     with pytest.raises(ConfigError, match="observation"):
         open_target(given, LearnSettings(observation="state", preset="default"))
-
-
-# Does a distance agree with the way to the goal?
-
-
-class Known(Representation):
-    """A φ whose distances are known, by filter, as functions of observations."""
-
-    def __init__(self, distances: dict, *, rotate: bool = True, dim: int = 3):
-        settings = {"rotate": rotate, "seed": 5, "dim": dim, "observation": "position"}
-        for name, value in (
-            ("known", distances),
-            ("eigenvalues", np.linspace(0, 1, dim)),
-            ("config", {"settings": settings}),
-            ("asked", []),
-        ):
-            object.__setattr__(self, name, value)
-
-    def distance(self, a, b, filter="soft", *, t=None):
-        self.asked.append(np.asarray(b))
-        return self.known[filter](np.asarray(a))
 
 
 def states_of(count: int = 500, seed: int = 0, numbers: int = 2) -> np.ndarray:
@@ -296,8 +172,8 @@ KNOWN = {
 @pytest.mark.parametrize("numbers", [2, 6])
 def test_correlations_are_spearmans_for_each_filter_and_l2(numbers):
     phi, states = Known(KNOWN), states_of(numbers=numbers)
-    found = path_correlations(phi, open_arena("PointUMaze"), states)
-    ways = oracle(states)
+    at_rest, ways = np.array([-2, -2, 0, 0, 0, 0][:numbers]), oracle(states)
+    found = path_correlations(phi, states, at_rest, ways)
     assert list(found) == ["soft", "unit", "commute", "heat", "l2"]
     assert found["soft"] == pytest.approx(1)
     assert found["unit"] == pytest.approx(-1)
@@ -306,30 +182,23 @@ def test_correlations_are_spearmans_for_each_filter_and_l2(numbers):
     straight = np.hypot(states[:, 0] + 2, states[:, 1] + 2)
     assert found["l2"] == pytest.approx(spearmanr(straight, ways).statistic)
     assert found["l2"] < 0.8, "the plane misleads in this maze"
-    at_rest = np.array([-2, -2, 0, 0, 0, 0][:numbers])
     for goal in phi.asked:
         np.testing.assert_array_equal(goal, at_rest)
 
 
 @pytest.mark.parametrize("less", [{"rotate": False}, {"dim": 1}])
 def test_without_single_eigenfunctions_there_is_soft_and_l2_alone(less):
-    found = path_correlations(Known(KNOWN, **less), open_arena("PointUMaze"), states_of())
+    states = states_of()
+    found = path_correlations(Known(KNOWN, **less), states, np.array([-2, -2]), oracle(states))
     assert list(found) == ["soft", "l2"]
 
 
 def test_a_representation_of_an_arena_is_measured_by_the_way_to_the_goal_alone():
-    """The states are not enumerated, so there is no spectrum to hold it against."""
+    """The states are not enumerated, so there is no spectrum; the seed draws the states that count."""
     target = open_target("PointUMaze", LearnSettings(transitions=3_000, held_out=0.0))
     measures = evaluate(Known(KNOWN), target)
-    found = measures.pop("distance_correlation")
-    assert found["soft"] == pytest.approx(1)
-    assert set(found) == {"soft", "unit", "commute", "heat", "l2"}
+    states = target.some_observations(4_000, 5)
+    expected = path_correlations(Known(KNOWN), states, target.goal_observation(), oracle(states))
+    assert measures.pop("distance_correlation") == expected
     assert measures.pop("eigenvalues") == [0, 0.5, 1]
     assert set(measures.values()) == {None}
-
-
-def test_measured_over_states_of_the_data_that_the_seed_draws():
-    target = open_target("PointUMaze", LearnSettings(transitions=3_000, held_out=0.0))
-    states = target.some_observations(4_000, 5)
-    expected = path_correlations(Known(KNOWN), open_arena("PointUMaze"), states)
-    assert evaluate(Known(KNOWN), target)["distance_correlation"] == expected

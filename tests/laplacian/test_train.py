@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from lapwing.data.experience import Experience
 from lapwing.errors import LapwingWarning, NonFiniteError
 from lapwing.laplacian import train as learning
-from lapwing.laplacian.chain import sampled_chain
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, random_gap
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import Target, open_target
-from lapwing.laplacian.train import Trained, TrainState, make_loss, make_optimiser, train, untrained_encoder
+from lapwing.laplacian.train import Trained, TrainState, make_optimiser, train
 from lapwing.mazes import Maze, parse_maze
-from lapwing.runs.learn import learn_target
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
-from tests import exact
+from tests.support import exact
+from tests.support.rounding import to_rounding
 
 ESTIMATORS = ("exact", "pairwise", "sampled")
 SMALL = {"transitions": 5_000, "dim": 4, "steps": 60, "hidden": (16,), "fourier_features": 16, "batch": 64}
@@ -68,14 +67,6 @@ class Kept:
             raise KeyboardInterrupt
 
 
-# The same bits
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_the_same_seed_gives_the_same_bits(estimator):
-    assert bits(train(*small(estimator))) == small_bits(estimator)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_different_seeds_differ(estimator):
     target, settings = small(estimator)
@@ -83,15 +74,10 @@ def test_different_seeds_differ(estimator):
     assert all(a != b for a, b in zip(other, small_bits(estimator), strict=True) if len(a) > 64)
 
 
-def test_the_seed_decides_the_data_too():
-    first, second = (opened(transitions=500, dim=4, seed=seed)[0].experience for seed in (0, 1))
-    assert first is not None
-    assert second is not None
-    assert not np.array_equal(first.observations, second.observations)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("chunks", [1, 7, 1_000])
+@pytest.mark.parametrize(
+    ("estimator", "chunks"),
+    [("exact", 7), ("sampled", 7), ("pairwise", 1), ("pairwise", 7), ("pairwise", 1_000)],
+)
 def test_the_chunk_size_does_not_change_the_bits(estimator, chunks, monkeypatch):
     monkeypatch.setattr(learning, "CHUNKS", chunks)
     assert bits(train(*small(estimator))) == small_bits(estimator)
@@ -109,19 +95,6 @@ def test_going_on_from_a_checkpoint_gives_the_same_bits(estimator, monkeypatch):
     assert [row["step"] for row in going_on.rows] == list(range(30, 61, 5))
 
 
-def test_a_finished_checkpoint_is_not_trained_further():
-    kept = Kept()
-    first = train(*small("exact"), checkpoints=kept)
-    again = Kept(states=kept.states)
-    second = train(*small("exact"), checkpoints=again)
-    assert bits(second) == bits(first)
-    assert again.rows == []
-    assert second.learn_seconds == first.learn_seconds
-
-
-# What is learned
-
-
 TWO_SMALL_ROOMS = """
 #########
 #...#...#
@@ -135,7 +108,7 @@ def learned_functions(maze: str | Maze, **settings):
     """The eigenfunctions over all states, with the target."""
     chosen = LearnSettings.from_keywords(settings)
     target = open_target(maze, chosen)
-    representation, _ = learn_target(target, chosen)
+    representation = learn_target(target, chosen)
     return representation.eigenfunctions(target.states).astype(np.float64), target
 
 
@@ -163,13 +136,6 @@ def test_exact_recovers_the_eigenfunctions_from_images():
     for index in range(3):
         cosine = vectors[:, -1 - index] @ functions[:, index] / np.linalg.norm(functions[:, index])
         assert abs(cosine) > 0.999
-
-
-@pytest.mark.slow
-def test_exact_tells_nearly_equal_eigenvalues_apart():
-    """Of FourRoom's first eleven, the fifth to eighth differ by less than .001."""
-    functions, _ = learned_functions("FourRoom", true_chain=True, dim=11, steps=800)
-    assert exact.projection_lengths(functions, "FourRoom", 11).min() > 0.999
 
 
 @pytest.mark.parametrize(
@@ -228,24 +194,6 @@ def test_the_penalty_is_a_soft_threshold_on_the_spectrum(maze, survivors, correl
     assert found == pytest.approx(correlation, abs=0.0015)
 
 
-# The loss
-
-
-@pytest.mark.parametrize(("estimator", "batch"), [("pairwise", 8), ("pairwise", 256), ("sampled", 8)])
-def test_a_table_and_raw_observations_give_the_same_loss(estimator, batch):
-    """A small table is embedded whole, a larger one gathered from, and raw observations one by one."""
-    target, settings = small(estimator, batch=batch, lam=0.5)
-    assert target.experience is not None
-    everywhere = np.arange(len(target.experience.observations))
-    raw = Experience(target.experience.observe(everywhere), target.experience.lengths)
-    encoder, key = untrained_encoder(target, settings), jax.random.key(3)
-    losses = [
-        eqx.filter_jit(make_loss(each, settings, encoder))(encoder, 0, key)[0]
-        for each in (target, Target("raw", raw))
-    ]
-    assert float(losses[0]) == pytest.approx(float(losses[1]), rel=1e-5)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_metrics_of_a_run(estimator, monkeypatch):
     monkeypatch.setattr(learning, "CHUNKS", 10)
@@ -257,7 +205,8 @@ def test_the_metrics_of_a_run(estimator, monkeypatch):
     assert [row for _, _, row in calls] == kept.rows
     for row in kept.rows:
         assert {"loss", "graph_drawing", "penalty", "steps_per_second"} <= row.keys()
-        assert row["loss"] == pytest.approx(row["graph_drawing"] + settings.beta * row["penalty"], rel=1e-4)
+        drawing, penalty = row["graph_drawing"], settings.beta * row["penalty"]
+        assert row["loss"] == to_rounding(drawing + penalty, drawing, penalty)
         assert row["steps_per_second"] > 0
         assert row["orthonormality_error"] >= 0
         assert 0 <= row["surviving_dimensions"] <= settings.dim + settings.oversample
@@ -268,42 +217,15 @@ def test_the_metrics_of_a_run(estimator, monkeypatch):
     assert trained.compile_seconds > 0
 
 
-def test_the_measured_orthonormality_is_that_of_phi_over_the_states():
-    target, settings = small("exact", true_chain=True, observation="index", delta=0.5)
-    kept = Kept()
-    encoder = train(target, settings, checkpoints=kept).encoder
-    weight = np.asarray(encoder.weight, np.float64)
-    moment = weight.T @ weight / len(weight) / settings.delta
-    error = np.sqrt(np.mean(np.sum((moment - np.eye(len(moment))) ** 2, axis=1)))
-    assert kept.rows[-1]["orthonormality_error"] == pytest.approx(error, rel=1e-4)
-
-
 @pytest.mark.parametrize(("steps", "chunks"), [(1, 100), (50, 1)])
 def test_a_loss_that_blows_up_names_the_step(steps, chunks, monkeypatch):
     """At step 0 the loss is finite and the update huge; whether a chunk ends there or not, step 1 is bad."""
     monkeypatch.setattr(learning, "CHUNKS", chunks)
     kept = Kept()
-    with pytest.raises(NonFiniteError, match=r"not finite at step 1; lower --learning-rate"):
+    with pytest.raises(NonFiniteError, match=r"step 1;.* --learning-rate"):
         train(*small("exact", learning_rate=1e30, steps=steps), checkpoints=kept)
     assert kept.rows == []
     assert kept.states == []
-
-
-def test_annealing_moves_lambda_from_its_first_value_to_its_last(monkeypatch):
-    """With φ all but frozen, G follows λ: pairs further apart differ more."""
-    monkeypatch.setattr(learning, "CHUNKS", 5)
-    settings = {"lam": 0.0, "lam_final": 0.95, "learning_rate": 1e-12, "batch": 4_096, "steps": 20}
-    target, resolved = small("pairwise", **settings)
-    kept = Kept()
-    encoder = train(target, resolved, checkpoints=kept).encoder
-    phi = np.asarray(jax.vmap(encoder.network)(jax.vmap(encoder.features)(jnp.asarray(target.states))))
-    drawn = [row["graph_drawing"] for row in kept.rows]
-    assert target.experience is not None
-    for chunk, measured in enumerate(drawn):
-        lams = [0.95 * step / 19 for step in range(4 * chunk, 4 * chunk + 4)]
-        expected = np.mean([sampled_chain(target.experience, lam).objective(phi) for lam in lams])
-        assert measured == pytest.approx(expected, rel=0.1)
-    assert drawn[-1] > 2 * drawn[0]
 
 
 @pytest.mark.parametrize(

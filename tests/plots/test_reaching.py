@@ -17,19 +17,19 @@ from rich.console import Console
 from lapwing import plots
 from lapwing.agents import ddpg
 from lapwing.agents.agent import ControlAgent
-from lapwing.agents.attempts import Attempts, attempt
+from lapwing.agents.evaluation import EvaluationEpisodes, evaluate_policy
 from lapwing.cli import agent_report as report
 from lapwing.cli.agent_report import control_table, draw_control, filmed
 from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
-from lapwing.plots import Curve, OnlinePanel, ReachingPanel
-from lapwing.plots.maps import WALL
+from lapwing.plots import Curve, ReachingPanel
 from lapwing.plots.reaching import draw_arena
-from lapwing.runs.control import ControlOutcome
+from lapwing.plots.representations import WALL
 from lapwing.runs.folder import FIGURES
-from lapwing.settings.control import ControlSettings
-from tests.laplacian.test_target_arena import Known
+from lapwing.runs.train_ddpg import ControlOutcome
+from lapwing.settings.agents import ControlSettings
+from tests.support.representations import Known
 
 U_MAZE = open_arena("PointUMaze")
 CROOKED = make_arena(U_MAZE.body, parse_maze("..#G\n.#..\n...#\n", name="Crooked"), cell=1.5)
@@ -75,9 +75,6 @@ def covering(axis, point: tuple[float, float]) -> list[Rectangle]:
         if box.get_x() < point[0] < box.get_x() + box.get_width()
         and box.get_y() < point[1] < box.get_y() + box.get_height()
     ]
-
-
-# Walls, goal and numbers
 
 
 def assert_arena(axis, arena: Arena, goal: tuple[float, float], radius: float) -> None:
@@ -132,19 +129,6 @@ def test_a_number_is_drawn_where_its_point_is(arena):
     drawn(figure)
 
 
-@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (4, 1, 4), (5, 2, 4)])
-def test_maps_stand_in_rows_of_four(count, rows, columns):
-    maps = {str(number): np.zeros(len(U_MAZE.points)) for number in range(count)}
-    figure = plots.draw_arena_maps(U_MAZE, maps, cmap="viridis_r")
-    titled = [axis for axis in figure.axes if axis.get_title()]
-    assert len(titled) == count
-    assert titled[0].get_subplotspec().get_gridspec().get_geometry() == (rows, columns)
-    assert not any(axis.axison for axis in figure.axes[: rows * columns])
-
-
-# Curves
-
-
 def curve(*means: float) -> Curve:
     x = [1_000.0 * (k + 1) for k in range(len(means))]
     return Curve(x, list(means), [m - 0.1 for m in means], [m + 0.1 for m in means])
@@ -183,30 +167,8 @@ def test_each_arena_is_a_column_of_maps_above_its_curves():
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["mix", "l2", "90 %"]
     drawn(figure)
-
-
-def test_curves_without_maps_are_one_row():
     figure = plots.draw_reaching({"only": ReachingPanel(U_MAZE, {}, {"mix": curve(0.5)})})
-    assert len(figure.axes) == 1
-    drawn(figure)
-
-
-def test_online_and_pretrained_are_side_by_side_with_the_best_there_is():
-    given = {"pretrained": curve(0.2, 0.5), "online": curve(0.1, 0.9)}
-    figure = plots.draw_online(
-        {
-            "arena": OnlinePanel(given, "success", 1.0),
-            "maze": OnlinePanel({"pretrained": curve(-40.0)}, "mean return", -11.0),
-        }
-    )
-    arena, maze = figure.axes
-    *lines, best = arena.get_lines()
-    for line, band, one in zip(lines, arena.collections, given.values(), strict=True):
-        assert_curve(arena, line, band, one)
-    assert set(best.get_ydata()) == {1.0}
-    assert set(maze.get_lines()[-1].get_ydata()) == {-11.0}
-    assert (maze.get_title(), maze.get_ylabel()) == ("maze", "mean return")
-    drawn(figure)
+    assert len(figure.axes) == 1, "curves without maps are one row"
 
 
 def test_success_over_the_steps():
@@ -215,9 +177,6 @@ def test_success_over_the_steps():
     np.testing.assert_array_equal(success.get_xydata(), [[160, 0.25], [320, 0.75]])
     assert set(wanted.get_ydata()) == {0.9}
     drawn(axis.figure)
-
-
-# Paths and films
 
 
 def test_paths_are_green_where_they_reach_the_goal_and_red_where_not():
@@ -240,23 +199,18 @@ def test_paths_are_green_where_they_reach_the_goal_and_red_where_not():
     drawn(figure)
 
 
-@pytest.mark.parametrize(("frames", "count", "shown"), [(61, 6, 6), (61, 3, 3), (4, 6, 4), (1, 6, 1)])
-def test_a_strip_has_as_many_pictures_as_asked_for_or_as_there_are(frames, count, shown):
+@pytest.mark.parametrize(
+    ("frames", "more", "shown"), [(61, {}, 6), (61, {"count": 3}, 3), (4, {}, 4), (1, {}, 1)]
+)
+def test_a_strip_has_as_many_pictures_as_asked_for_or_as_there_are(frames, more, shown):
     film = [np.full((4, 5, 3), number, np.uint8) for number in range(frames)]
-    figure = plots.draw_strip(film, count=count)
+    figure = plots.draw_strip(film, **more)
     numbers = [int(image.get_array()[0, 0, 0]) for axis in figure.axes for image in axis.get_images()]
     assert len(figure.axes) == len(numbers) == shown
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 0
     assert numbers[-1] == frames - 1
     drawn(figure)
-
-
-def test_a_strip_is_of_six_unless_told_otherwise():
-    assert len(plots.draw_strip([np.zeros((4, 5, 3), np.uint8)] * 20).axes) == 6
-
-
-# What is shown of a run
 
 
 def untrained(arena: Arena) -> ControlAgent:
@@ -284,7 +238,7 @@ def by_hand() -> ControlOutcome:
         "train_seconds": 12.345,
         "settings": dataclasses.asdict(ControlSettings(preset="quick", filter="soft")),
     }
-    return ControlOutcome(agent, result, arena, None, attempt(Simulator(arena), agent.actor))
+    return ControlOutcome(agent, result, arena, None, evaluate_policy(Simulator(arena), agent.act))
 
 
 def written(table) -> dict[str, list[str]]:
@@ -298,29 +252,27 @@ def written(table) -> dict[str, list[str]]:
 
 def test_the_table_of_a_run_tells_its_measures(by_hand):
     table = control_table(by_hand)
-    assert str(table.title) == "PointUMaze, reward mix (quick)"
+    assert all(word in str(table.title) for word in ("PointUMaze", "mix", "quick"))
     told = written(table)
-    assert told["success"] == ["50%", "of 49 starts, after 4,000 steps"]
+    assert told["success"][0] == "50%"
     assert told["way left"][0] == "3.25"
     assert told["steps to 90 %"][0] == "never"
     assert told["training, s"] == ["12.3"]
     assert "φ's distance" not in told
-
-
-def test_the_table_of_a_run_tells_whether_phi_led_to_the_goal(by_hand):
     more = {"gate": 0.91, "gate_l2": 0.123, "steps_to_success": 24_000, "success": 1.0}
     told = written(control_table(by_hand._replace(result=by_hand.result | more)))
-    assert told["φ's distance"] == ["0.910", "rank correlation with the way to the goal (soft); l2: 0.123"]
+    assert told["φ's distance"][0] == "0.910"
+    assert "0.123" in told["φ's distance"][1]
     assert told["steps to 90 %"][0] == "24,000"
     assert told["success"][0] == "100%"
 
 
-def attempts_at(arena: Arena, starts: list, ends: list, steps: int = 300) -> Attempts:
+def episodes_at(arena: Arena, starts: list, ends: list, steps: int = 300) -> EvaluationEpisodes:
     """Paths that stand at their starts, and are at their ends from half the time on."""
     paths = np.repeat(np.array(starts, float)[None], steps + 1, axis=0)
     paths[steps // 2 :] = ends
     reached = np.linalg.norm(np.array(ends) - arena.goal, axis=1) <= arena.goal_radius
-    return Attempts(paths, reached, arena.path_lengths(np.array(ends, float)))
+    return EvaluationEpisodes(paths, reached, arena.path_lengths(np.array(ends, float)))
 
 
 @pytest.fixture
@@ -355,45 +307,26 @@ def test_a_film_begins_at_the_start_that_is_farthest_of_those_that_lead_to_the_g
     """The ways from (-2, 2), (2, 2) and (0, -2) are of falling length; if none leads there, all count."""
     starts = [[-2, 2], [2, 2], [0, -2]]
     ends = [[-2, -2] if number in reaching else place for number, place in enumerate(starts)]
-    frames = filmed(by_hand._replace(attempts=attempts_at(by_hand.arena, starts, ends, 10)))
+    frames = filmed(by_hand._replace(episodes=episodes_at(by_hand.arena, starts, ends, 10)))
     assert frames[0].tolist() == starts[start]
 
 
-@pytest.mark.parametrize(
-    ("steps", "end", "pictures"),
-    [
-        (20, [-2, -2], 20 // 2 + 10 + 1),
-        (20, [2, 2], 20 + 1),
-        (300, [-2, -2], (150 + 10) // 2 + 1),
-        (300, [2, 2], 300 // 5 + 1),
-        (12, [-2, -2], 12 + 1),
-    ],
-)
-def test_a_film_ends_soon_after_the_goal_is_reached_and_has_about_sixty_pictures(
-    by_hand, camera, steps, end, pictures
-):
-    attempts = attempts_at(by_hand.arena, [[2, 2]], [end], steps)
-    assert len(filmed(by_hand._replace(attempts=attempts))) == pictures
+@pytest.mark.parametrize(("end", "pictures"), [([-2, -2], (150 + 10) // 2 + 1), ([2, 2], 300 // 5 + 1)])
+def test_a_film_ends_soon_after_the_goal_and_has_about_sixty_pictures(by_hand, camera, end, pictures):
+    episodes = episodes_at(by_hand.arena, [[2, 2]], [end], 300)
+    assert len(filmed(by_hand._replace(episodes=episodes))) == pictures
 
 
 def test_the_film_shows_what_the_policy_did(by_hand, camera):
     """Simulated anew from the same start, the body goes the same way."""
-    paths = by_hand.attempts.paths
+    paths = by_hand.episodes.paths
     moved = np.linalg.norm(paths[-1] - paths[0], axis=1)
     chosen = np.arange(49) == moved.argmax()
     elsewhere = paths.copy()
     elsewhere[1:] = 2.0  # as if it never came near the goal, so that the film is of a whole episode
-    frames = filmed(by_hand._replace(attempts=by_hand.attempts._replace(reached=chosen, paths=elsewhere)))
+    frames = filmed(by_hand._replace(episodes=by_hand.episodes._replace(reached=chosen, paths=elsewhere)))
     assert moved.max() > 0.5
     np.testing.assert_allclose(frames, paths[::5, chosen][:, 0], atol=1e-3)
-
-
-def test_a_run_without_phi_has_no_map_of_its_distance(by_hand, tmp_path):
-    short = attempts_at(by_hand.arena, [[-2, 2], [2, 0]], [[-2, 2], [-2, -2]], 10)
-    files = draw_control(by_hand._replace(attempts=short), tmp_path / "figures")
-    assert [path.name for path in files] == ["success.png", "paths.png", "strip.png", "film.gif"]
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert names == {f"{n}.{e}" for n in ("success", "paths", "strip") for e in ("png", "svg")} | {"film.gif"}
 
 
 def test_a_run_with_phi_has_every_picture_and_its_folder_knows_them(by_hand, tmp_path, monkeypatch):
@@ -411,6 +344,9 @@ def test_a_run_with_phi_has_every_picture_and_its_folder_knows_them(by_hand, tmp
         "film.gif",
     ]
     assert {path.stem for path in (tmp_path / "figures").iterdir()} <= set(FIGURES)
+    short = episodes_at(by_hand.arena, [[-2, 2], [2, 0]], [[-2, 2], [-2, -2]], 10)
+    plain = draw_control(by_hand._replace(episodes=short), tmp_path / "plain")
+    assert [path.name for path in plain] == [path.name for path in files if path.name != "goal.png"]
     for path in files[:-1]:
         pixels = matplotlib.image.imread(path)
         assert min(pixels.shape[:2]) > 200

@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +12,12 @@ from scipy.stats import spearmanr
 import lapwing
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, LapwingWarning
-from lapwing.laplacian.representation import Representation
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.compare import Comparison, compare_rewards
 from lapwing.shaping.audit import audit
 from lapwing.shaping.tasks import default_scale, exact_embedding
-from tests import exact
-from tests.conftest import SMALL
+from tests.support import exact
+from tests.support.small_runs import SMALL
 
 FILTERS = ["soft", "unit", "commute", "heat"]
 GOAL = (13, 1)
@@ -41,9 +41,6 @@ def same_audits(first: Comparison, second: Comparison) -> bool:
     return [one.as_json() for one in first.audits] == [one.as_json() for one in second.audits]
 
 
-# Names and order
-
-
 class TestNames:
     def test_what_is_audited_by_default(self):
         """First what uses no φ, then each form under each filter."""
@@ -55,9 +52,6 @@ class TestNames:
         found = compare_rewards("HardMaze", forms=["laplacian", "l2", "mix", "sparse"])
         shaped = [f"{form}, {filter}" for form in ("laplacian", "mix") for filter in FILTERS]
         assert names(found) == ["l2", "sparse", *shaped]
-
-    def test_forms_without_a_representation(self):
-        assert names(compare_rewards("HardMaze", forms=("rawmix",))) == ["rawmix"]
 
     def test_several_representations_are_told_apart(self, four_room, four_room_run):
         found = compare_rewards(["FourRoom", four_room, four_room_run], goal=GOAL, forms=["sparse", "mix"])
@@ -78,36 +72,6 @@ class TestNames:
         phi = dataclasses.replace(four_room, config=four_room.config | {"settings": settings})
         found = compare_rewards(phi, goal=GOAL, forms=["mix", "potential"])
         assert names(found) == ["mix, soft", "potential, soft"]
-
-    def test_a_representation_of_one_dimension_has_one_filter(self, four_room):
-        phi = dataclasses.replace(
-            four_room,
-            eigenvalues=four_room.eigenvalues[:1],
-            coefficients=four_room.coefficients[:, :1],
-            reference=four_room.reference[:, :1],
-        )
-        assert names(compare_rewards(phi, goal=GOAL, forms=["mix"])) == ["mix, soft"]
-
-    def test_representations_that_look_alike_are_all_audited(self, alike):
-        assert repr(alike[0]) == repr(alike[1])
-        assert alike[0].sha256() != alike[1].sha256()
-        found = compare_rewards(alike, forms=["mix"])
-        assert names(found) == [f"mix, {filter}, φ{number}" for number in (1, 2) for filter in FILTERS]
-        assert list(found.sources) == ["φ1", "φ2"]
-
-
-@pytest.fixture(scope="module")
-def alike() -> list[Representation]:
-    """Learned from the same chain with two seeds, to the same eigenvalues."""
-    return [
-        lapwing.learn(
-            "HardMaze", true_chain=True, observation="index", dim=2, learning_rate=0.03, steps=600, seed=seed
-        )
-        for seed in (0, 1)
-    ]
-
-
-# Forms of a target
 
 
 class TestTargets:
@@ -138,29 +102,7 @@ class TestTargets:
         assert task.world.maze.name == "FourRoom"
 
 
-# What is measured
-
-
 class TestMeasures:
-    @pytest.mark.parametrize("name", ["TwoRoom", "HardMaze"])
-    def test_exact_distances(self, name):
-        """From the eigenvectors of the drawing's own chain; mix ranks states as its distance does."""
-        values, functions = exact.spectrum(name)
-        values, functions = values[1:20], functions[:, 1:20]
-        weights = {
-            "soft": np.sqrt(np.maximum(0.05 - exact.multi_step(values, 0.9) / 10, 0)),
-            "unit": np.ones(19),
-            "commute": np.sqrt(values[0] / values),
-            "heat": np.exp(-np.log(10) * values / values[-1]),
-        }
-        goal = exact.goal_of(exact.text_of(name))
-        steps = exact.steps_to(name, goal)
-        audits = by_name(compare_rewards(name, forms=["mix"]))
-        for filter, weight in weights.items():
-            distance = np.linalg.norm((functions - functions[goal]) * weight, axis=1)
-            expected = spearmanr(distance, steps).statistic
-            assert audits[f"mix, {filter}"].correlation == pytest.approx(expected, abs=0.01)
-
     def test_each_is_the_audit_of_its_form_and_filter(self):
         task = hard_maze().task
         audits = by_name(hard_maze())
@@ -197,19 +139,6 @@ class TestMeasures:
             assert abs(learned.lookahead - chain.lookahead) <= 1
             np.testing.assert_allclose(learned.landing, chain.landing, atol=0.01)
 
-    def test_exact_against_learned_under_every_filter(self):
-        phi = lapwing.learn(
-            "TwoRoom", true_chain=True, observation="index", dim=20, learning_rate=0.03, steps=1_500
-        )
-        found = by_name(compare_rewards(["TwoRoom", phi], forms=["mix", "potential"]))
-        for form in ("mix", "potential"):
-            for filter in ("unit", "commute", "heat"):
-                chain, learned = (found[f"{form}, {filter}, φ{number}"] for number in (1, 2))
-                assert learned.correlation == pytest.approx(chain.correlation, abs=0.01)
-                np.testing.assert_allclose(
-                    learned.landing, chain.landing, atol=0.02 * float(np.ptp(chain.landing))
-                )
-
     def test_another_goal_is_another_task(self):
         found = compare_rewards("HardMaze", goal=(1, 1), forms=["l2"])
         assert found.task.goal_cell == (1, 1)
@@ -235,20 +164,17 @@ class TestMeasures:
         assert found.best_return == pytest.approx(-np.mean(steps > 1))
 
 
-# What is refused
-
-
 class TestRefused:
     def test_nothing(self):
         with pytest.raises(ConfigError, match="name a maze or a run to audit"):
             compare_rewards([])
 
     def test_several_mazes(self, four_room, four_room_run):
-        with pytest.raises(ConfigError, match="TwoRoom is of another maze than OneRoom; audit one maze"):
+        with pytest.raises(ConfigError, match=r"TwoRoom .* OneRoom"):
             compare_rewards(["OneRoom", "TwoRoom"])
-        with pytest.raises(ConfigError, match="four_room is of another maze than TwoRoom"):
+        with pytest.raises(ConfigError, match=r"four_room .* TwoRoom"):
             compare_rewards(["TwoRoom", four_room_run])
-        with pytest.raises(ConfigError, match="is of another maze than"):
+        with pytest.raises(ConfigError, match="HardMaze"):
             compare_rewards([four_room, "HardMaze"], goal=GOAL)
 
     def test_a_representation_that_was_not_learned_in_a_maze(self, tmp_path):
@@ -257,39 +183,30 @@ class TestRefused:
         phi = lapwing.learn(Experience(line, [60]), **(settings | {"steps": 2, "dim": 3}))
         phi.save(tmp_path / "line.safetensors")
         for target in (phi, tmp_path / "line.safetensors"):
-            with pytest.raises(ConfigError, match="was not learned in a maze; rewards are audited where"):
+            with pytest.raises(ConfigError, match="not learned in a maze"):
                 compare_rewards(target)
 
-    def test_data(self, tmp_path):
+    def test_what_is_no_maze(self, tmp_path, four_room_run):
         Experience(np.zeros((5, 2), np.float32), [5]).save(tmp_path / "walk.npz")
-        with pytest.raises(ConfigError, match=r"walk\.npz is no maze; rewards are audited in mazes"):
-            compare_rewards(tmp_path / "walk.npz")
-
-    def test_an_environment(self):
-        with pytest.raises(ConfigError, match="gym:CartPole-v1 is no maze"):
-            compare_rewards("gym:CartPole-v1")
-
-    def test_an_unknown_maze(self):
-        with pytest.raises(ConfigError, match=r"unknown target 'TwoRom'.*did you mean TwoRoom"):
-            compare_rewards("TwoRom")
-
-    def test_a_folder_that_is_no_run(self, tmp_path):
-        with pytest.raises(ConfigError, match="is not a run folder"):
-            compare_rewards(tmp_path)
-
-    def test_an_unfinished_run(self, four_room_run, tmp_path):
-        out = shutil.copytree(four_room_run, tmp_path / "run")
+        out = Path(shutil.copytree(four_room_run, tmp_path / "run"))
         for name in ("result.json", "representation.safetensors"):
             (out / name).unlink()
-        with pytest.raises(ConfigError, match="run holds an unfinished run"):
-            compare_rewards(out, goal=GOAL)
+        for target, words in [
+            (tmp_path / "walk.npz", r"walk\.npz is no maze"),
+            ("gym:CartPole-v1", "CartPole-v1 is no maze"),
+            ("TwoRom", "'TwoRom'.* TwoRoom"),
+            (tmp_path, "is not a run folder"),
+            (out, "unfinished"),
+        ]:
+            with pytest.raises(ConfigError, match=words):
+                compare_rewards(target, goal=GOAL)
 
     @pytest.mark.parametrize(
         ("goal", "message"),
         [
-            (None, "FourRoom has no cell marked G"),
-            ((0, 0), r"goal \(0,0\) is a wall of FourRoom"),
-            ((1, 40), r"goal \(1,40\) lies outside FourRoom"),
+            (None, "FourRoom .*--goal"),
+            ((0, 0), r"goal \(0,0\)"),
+            ((1, 40), r"goal \(1,40\)"),
         ],
     )
     def test_goals(self, four_room, goal, message):
@@ -304,5 +221,5 @@ class TestRefused:
             compare_rewards(maze, goal=(0, 3))
 
     def test_a_discount(self):
-        with pytest.raises(ConfigError, match=r"gamma must be a number above 0 and at most 1, not 2\.0"):
+        with pytest.raises(ConfigError, match=r"gamma .* 2\.0"):
             compare_rewards("HardMaze", gamma=2.0)

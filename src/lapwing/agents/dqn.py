@@ -1,6 +1,6 @@
 """DQN in pure functions: the network, the loss, one update, and the moves of the target network.
 
-`agents.finite` runs them in one compiled loop over a maze, `agents.episodic` on any Gymnasium environment.
+`dqn_maze` runs them in one compiled loop over a maze, `dqn_gym` on any Gymnasium environment.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Scalar
 
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, default_encoder, embed
-from lapwing.settings.agents import AgentSettings
 
 
 class Learner(NamedTuple):
@@ -95,10 +94,8 @@ def update(
 
 def moved_target(learner: Learner, rate: float) -> Learner:
     """The target network a little nearer to Q."""
-    online, _ = eqx.partition(learner.q, eqx.is_inexact_array)
-    target, static = eqx.partition(learner.target, eqx.is_inexact_array)
-    mixed = jax.tree.map(lambda new, old: rate * new + (1 - rate) * old, online, target)
-    return learner._replace(target=eqx.combine(mixed, static))
+    new, old = (eqx.filter(network, eqx.is_inexact_array) for network in (learner.q, learner.target))
+    return learner._replace(target=eqx.combine(optax.incremental_update(new, old, rate), learner.target))
 
 
 def epsilon_greedy(values: Float[Array, " actions"], epsilon: float, *, key: PRNGKeyArray) -> Int[Scalar, ""]:
@@ -106,12 +103,6 @@ def epsilon_greedy(values: Float[Array, " actions"], epsilon: float, *, key: PRN
     explore_key, action_key = jax.random.split(key)
     random = jax.random.randint(action_key, (), 0, len(values))
     return jnp.where(jax.random.uniform(explore_key) < epsilon, random, jnp.argmax(values))
-
-
-def evaluation_steps(settings: AgentSettings) -> np.ndarray:
-    """After how many steps the policy is evaluated: at regular times, and at the end."""
-    regular = np.arange(settings.evaluate_every, settings.steps + 1, settings.evaluate_every)
-    return np.union1d(regular, settings.steps)
 
 
 def not_finite(step: int) -> NonFiniteError:

@@ -10,8 +10,8 @@ from lapwing.cli.report import measure_table, save_figures
 from lapwing.envs.simulator import Simulator
 from lapwing.envs.top_view import TopView
 from lapwing.runs.compare import Comparison
-from lapwing.runs.control import ControlOutcome
-from lapwing.runs.train import AgentOutcome
+from lapwing.runs.train_ddpg import ControlOutcome
+from lapwing.runs.train_dqn import AgentOutcome
 from lapwing.shaping.audit import Audit, ranking
 
 ABOUT_AUDIT = (
@@ -70,7 +70,7 @@ def control_table(outcome: ControlOutcome) -> Table:
     title = f"{result['target']}, reward {result['reward']} ({settings['preset']})"
     table = measure_table(title)
     last = f"{result['evaluated_at'][-1]:,}"
-    starts = len(outcome.attempts.reached)
+    starts = len(outcome.episodes.reached)
     table.add_row("success", f"{result['success']:.0%}", f"of {starts} starts, after {last} steps")
     table.add_row("way left", f"{result['final_distance']:.2f}", "to the goal at the end, in the mean")
     steps = result["steps_to_success"]
@@ -84,12 +84,12 @@ def control_table(outcome: ControlOutcome) -> Table:
 
 def draw_control(outcome: ControlOutcome, folder: Path) -> list[Path]:
     """Success over the steps, φ's distance, where the policy goes, and a film from the farthest start."""
-    result, arena, attempts = outcome.result, outcome.arena, outcome.attempts
+    result, arena, episodes = outcome.result, outcome.arena, outcome.episodes
     figures = {"success": plots.draw_success(result["evaluated_at"], result["successes"])}
     if outcome.representation is not None:
         maps = {f"φ's distance to the goal, {result['settings']['filter']}": outcome.goal_map()}
         figures["goal"] = plots.draw_arena_maps(arena, maps, cmap="viridis_r")
-    figures["paths"] = plots.draw_paths(arena, attempts.paths, attempts.reached)
+    figures["paths"] = plots.draw_paths(arena, episodes.paths, episodes.reached)
     frames = filmed(outcome)
     figures["strip"] = plots.draw_strip(frames)
     return [*save_figures(figures, folder), plots.save_animation(frames, folder / "film", milliseconds=60)]
@@ -97,14 +97,14 @@ def draw_control(outcome: ControlOutcome, folder: Path) -> list[Path]:
 
 def filmed(outcome: ControlOutcome) -> list[np.ndarray]:
     """The agent from the start that is farthest from the goal, of those it reaches it from, if any."""
-    arena, attempts = outcome.arena, outcome.attempts
-    ways = arena.path_lengths(attempts.paths[0])
-    start = int(np.argmax(ways + attempts.reached * ways.max()))
-    away = np.linalg.norm(attempts.paths[:, start] - arena.goal, axis=1)
+    arena, episodes = outcome.arena, outcome.episodes
+    ways = arena.path_lengths(episodes.paths[0])
+    start = int(np.argmax(ways + episodes.reached * ways.max()))
+    away = np.linalg.norm(episodes.paths[:, start] - arena.goal, axis=1)
     there = np.flatnonzero(away <= arena.goal_radius)
     last = int(there[0]) + 10 if len(there) else len(away) - 1
     simulator = Simulator(arena)
-    view, row = TopView(simulator), simulator.at_rest(attempts.paths[:1, start])
+    view, row = TopView(simulator), simulator.at_rest(episodes.paths[:1, start])
     every = max(1, last // FILM_FRAMES)
     frames = []
     for step in range(min(last, len(away) - 1) + 1):

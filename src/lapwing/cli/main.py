@@ -4,16 +4,16 @@ Results go to standard output, everything else to standard error. A mistake of t
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
 
-import dataclasses
 import json
 import math
 import os
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
@@ -21,7 +21,7 @@ from lapwing._version import __version__
 from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning, nearest
 from lapwing.mazes import is_arena
-from lapwing.settings.control import CONTROL_PRESETS
+from lapwing.settings.agents import CONTROL_PRESETS
 from lapwing.settings.learn import PRESETS
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lapwing.figures.reproduce import Reproduced
-    from lapwing.runs.control import ControlOutcome
     from lapwing.runs.learn import Outcome
-    from lapwing.runs.train import AgentOutcome
+    from lapwing.runs.train_ddpg import ControlOutcome
+    from lapwing.runs.train_dqn import AgentOutcome
 
 
 _NUMBERS = tyro.constructors.ConstructorRegistry()
@@ -75,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except LapwingError as error:
         print(f"lapwing: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except OSError as error:  # a folder that is gone, unreadable, or whose name is too long
+        print(f"lapwing: {error.filename or 'the system'}: {error.strerror or error}", file=sys.stderr)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("lapwing: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
@@ -87,7 +90,7 @@ def _parse(arguments: list[str]) -> Any:
     _check_command(arguments)
     learning = arguments[:1] == ["learn"]
     preset = _preset_in(arguments, PRESETS, "default") if learning else "default"
-    default = Learn(**dataclasses.asdict(PRESETS[preset]))
+    default = Learn(**vars(PRESETS[preset]))
     learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
     data = Annotated[Data, tyro.conf.subcommand("data")]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
@@ -112,12 +115,33 @@ def _check_command(arguments: list[str]) -> None:
 
 def _train_options(arguments: list[str]) -> Any:
     """An agent in an arena has other settings than one in a maze, so the target is looked for first."""
-    named = arguments[1:2] if arguments[1:] and not arguments[1].startswith("-") else arguments[1:]
-    if arguments[:1] != ["train"] or not any(map(is_arena, named)):
+    if arguments[:1] != ["train"] or not is_arena(_target_in(arguments[1:])):
         return Annotated[Train, tyro.conf.subcommand("train")]
     preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
-    default = TrainInArena(**dataclasses.asdict(preset))
+    default = TrainInArena(**vars(preset))
     return Annotated[TrainInArena, tyro.conf.subcommand("train", default=default)]
+
+
+def _target_in(arguments: list[str]) -> str:
+    """The first word that is neither an option nor its value; "" if there is none.
+
+    Example:
+        >>> _target_in(["--resume", "--hidden", "8", "8", "--out", "PointUMaze", "HardMaze"])
+        'HardMaze'
+    """
+    hints = get_type_hints(Train) | get_type_hints(TrainInArena)
+    flags = {name for name, hint in hints.items() if hint is bool} | {"help", "h"}
+    words = deque(arguments)
+    while words:
+        word = words.popleft()
+        if not word.startswith("-"):
+            return word
+        name = word.lstrip("-").replace("-", "_")
+        if "=" not in word and name not in flags and words:
+            words.popleft()
+        while words and (words[0] in ("True", "False") or words[0].isdigit()):  # of --fast, of --hidden
+            words.popleft()
+    return ""
 
 
 def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -> str:
@@ -132,6 +156,13 @@ def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -
     return default
 
 
+def _run_folder(command: Learn | Train | TrainInArena, ending: str = "") -> Path:
+    """The folder that is named, or a new one."""
+    if command.resume and command.out is None:
+        raise ConfigError("resume needs --out, the folder of the run to resume")
+    return command.out or _new_folder(command.target, ending)
+
+
 def _learn(command: Learn) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.data.source import read_source
@@ -141,10 +172,8 @@ def _learn(command: Learn) -> None:
         raise ConfigError(
             "name a target: lapwing learn FourRoom, a maze .txt, a data .npz, gym:ENV_ID, or minari:NAME"
         )
-    if command.resume and command.out is None:
-        raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings, source = stderr_console(), command.settings(), read_source(command.target)
-    out = command.out or _new_folder(command.target)
+    out = _run_folder(command)
     with _resumable(out, console), progress_bar(console) as on_progress:
         outcome = run(
             source,
@@ -154,7 +183,8 @@ def _learn(command: Learn) -> None:
             resume=command.resume,
             on_progress=on_progress,
         )
-    _show(outcome, out, console, as_json=command.json)
+    with _held(out):
+        _show(outcome, out, console, as_json=command.json)
 
 
 def _data(command: Data) -> None:
@@ -173,18 +203,31 @@ def _data(command: Data) -> None:
 
 def _evaluate(command: Evaluate) -> None:
     from lapwing.cli.progress import stderr_console
-    from lapwing.runs.control import reopen_control
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
-    from lapwing.runs.train import reopen_agent
+    from lapwing.runs.train_ddpg import reopen_control
+    from lapwing.runs.train_dqn import reopen_agent
 
-    config = RunFolder(command.run).config()
-    if config.get("kind") == "agent" and config["target"]["kind"] == "arena":
-        _show_control(reopen_control(command.run), command.run, stderr_console(), as_json=command.json)
-    elif config.get("kind") == "agent":
-        _show_agent(reopen_agent(command.run), command.run, stderr_console(), as_json=command.json)
-    else:
-        _show(reopen(command.run), command.run, stderr_console(), as_json=command.json)
+    out, console, config = command.run, stderr_console(), RunFolder(command.run).config()
+    is_agent = config.get("kind") == "agent"
+    if is_agent and command.env is not None:
+        raise ConfigError(f"{out} holds an agent, which is not trained again; leave --env out")
+    with _held(out):
+        if is_agent and config["target"]["kind"] == "arena":
+            _show_control(reopen_control(out), out, console, as_json=command.json)
+        elif is_agent:
+            _show_agent(reopen_agent(out), out, console, as_json=command.json)
+        else:
+            _show(reopen(out, command.env), out, console, as_json=command.json)
+
+
+@contextmanager
+def _held(out: Path) -> Iterator[None]:
+    """Keep other processes from writing to a run folder while its pictures are drawn."""
+    from lapwing.runs.folder import RunFolder
+
+    with RunFolder(out).held():
+        yield
 
 
 def _audit(command: Audit) -> None:
@@ -213,14 +256,12 @@ def _audit(command: Audit) -> None:
 
 def _train(command: Train) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
-    from lapwing.runs.train import RECIPES, train_agent
+    from lapwing.runs.train_dqn import RECIPES, train_agent
 
     if not command.target:
         raise ConfigError("name a target: lapwing train HardMaze, a maze .txt, or gym:ENV_ID")
-    if command.resume and command.out is None:
-        raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings = stderr_console(), command.settings()
-    out = command.out or _new_folder(command.target, f"-{settings.reward or 'agent'}")
+    out = _run_folder(command, f"-{settings.reward or 'agent'}")
     with _resumable(out, console), progress_bar(console) as on_progress:
         outcome = train_agent(
             command.target,
@@ -232,18 +273,17 @@ def _train(command: Train) -> None:
             resume=command.resume,
             on_progress=on_progress,
         )
-    _show_agent(outcome, out, console, as_json=command.json)
+    with _held(out):
+        _show_agent(outcome, out, console, as_json=command.json)
 
 
 def _train_in_arena(command: TrainInArena) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.envs.arena import open_arena
-    from lapwing.runs.control import train_control
+    from lapwing.runs.train_ddpg import train_control
 
-    if command.resume and command.out is None:
-        raise ConfigError("resume needs --out, the folder of the run to go on with")
     console, settings = stderr_console(), command.settings()
-    out = command.out or _new_folder(command.target, f"-{settings.reward}")
+    out = _run_folder(command, f"-{settings.reward}")
     with _resumable(out, console), progress_bar(console) as on_progress:
         outcome = train_control(
             open_arena(command.target, goal=settings.goal_cell),
@@ -254,7 +294,8 @@ def _train_in_arena(command: TrainInArena) -> None:
             resume=command.resume,
             on_progress=on_progress,
         )
-    _show_control(outcome, out, console, as_json=command.json)
+    with _held(out):
+        _show_control(outcome, out, console, as_json=command.json)
 
 
 def _reproduce(command: Reproduce) -> None:
@@ -277,6 +318,7 @@ def _reproduce(command: Reproduce) -> None:
                     jobs=_cores() if command.jobs is None else command.jobs,
                     seeds=command.seeds,
                     only=command.only,
+                    draw_only=command.draw_only,
                     retry=command.retry,
                     overwrite=command.overwrite,
                     on_status=on_status,
@@ -311,9 +353,9 @@ def _show_figure(made: "Reproduced", console: "Console") -> None:
 
     if made.runs:
         words = f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}"
-        console.print(f"{words} ({in_words(made.seconds)})", markup=False)
+        console.print(f"{words} ({in_words(made.seconds)})")
     for run, error in made.failures.items():
-        console.print(f"failed: {run}: {error}", markup=False)
+        console.print(f"failed: {run}: {error}")
     if made.failures:
         console.print("try them again with --retry")
     for path in made.files:

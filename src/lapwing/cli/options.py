@@ -6,13 +6,12 @@ Nothing heavy is imported here, so that `--help` is quick.
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from lapwing.settings.agents import AgentSettings
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.checks import chosen_by_lapwing
-from lapwing.settings.control import ControlSettings
 from lapwing.settings.learn import LearnSettings
 
 
@@ -33,6 +32,11 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         """Check nothing yet: `settings` does, where its message is not wrapped by the parser's."""
+
+    def settings(self) -> Any:
+        """The settings among the options, checked."""
+        (kind,) = (base for base in type(self).__bases__ if base is not RunOptions)
+        return kind(**{field.name: getattr(self, field.name) for field in dataclasses.fields(kind)})
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,6 @@ class Learn(RunOptions, LearnSettings):
     (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
     Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz file or a folder of data, or minari:NAME."""
 
-    def settings(self) -> LearnSettings:
-        """The settings of learning alone."""
-        names = [field.name for field in dataclasses.fields(LearnSettings)]
-        return LearnSettings(**{name: getattr(self, name) for name in names})
-
 
 @dataclass(frozen=True)
 class Data:
@@ -93,10 +92,15 @@ class Evaluate:
     lapwing evaluate runs/FourRoom: a representation.
 
     lapwing evaluate runs/HardMaze-mix: an agent; its pictures are drawn again.
+
+    lapwing evaluate runs/MyEnv --env gym:my_env.py:MyEnv: one whose collected data is gone. A run folder
+    never runs a file by itself; only one that you name here is run.
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The folder of a finished run."""
+    env: Annotated[str | None, tyro.conf.arg(metavar="gym:FILE.py:CLASS", help_behavior_hint="")] = None
+    """The run's environment, to collect from it again where experience.npz is gone."""
     json: bool = False
     """Print the measures as one line of JSON on standard output."""
 
@@ -160,11 +164,6 @@ class Train(RunOptions, AgentSettings):
     preset: Literal["default", "paper"] = "default"
     """How φ is learned where none is given: lapwing's way, or the paper's."""
 
-    def settings(self) -> AgentSettings:
-        """The settings of the agent alone."""
-        names = [field.name for field in dataclasses.fields(AgentSettings)]
-        return AgentSettings(**{name: getattr(self, name) for name in names})
-
 
 @dataclass(frozen=True)
 class TrainInArena(RunOptions, ControlSettings):
@@ -185,11 +184,6 @@ class TrainInArena(RunOptions, ControlSettings):
         Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first, if needed)")
     ] = None
     """A run of lapwing learn in the same arena, or a saved representation."""
-
-    def settings(self) -> ControlSettings:
-        """The settings of the agent alone."""
-        names = [field.name for field in dataclasses.fields(ControlSettings)]
-        return ControlSettings(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -222,6 +216,8 @@ class Reproduce:
     """How many seeds, from 0 on."""
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=VALUE ...")] = ()
     """Run a part of the grid: by environment, method, input, n, d, beta, reward or seed."""
+    draw_only: bool = False
+    """Run nothing: text and picture of what is in the table."""
     retry: bool = False
     """Try runs again that failed."""
     overwrite: bool = False

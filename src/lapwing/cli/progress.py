@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 
 
 def stderr_console() -> Console:
-    """Where everything but results is written."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    """Where everything but results is written; brackets in a path or a name are no markup."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 @contextmanager

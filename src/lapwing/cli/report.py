@@ -73,6 +73,8 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
     trusted, dim = measured["trusted"], len(measured["agreement"])
     where = f"{measured['transitions']:,} held-out transitions"
     about = f"of {dim}, the constant among them: those that come out again on {where}"
+    if measured.get("fitted_on_held_out", True):
+        about += ", which the coefficients were fitted on too"
     table.add_row("trusted", str(trusted), about)
     error = measured["orthonormality_error"]
     table.add_row("orthonormality", f"{error:.4g}", "on held-out episodes: how far from it")

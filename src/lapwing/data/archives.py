@@ -5,7 +5,6 @@ and no memory is taken that the file has no right to. Whatever is wrong ends in 
 """
 
 import math
-import os
 import textwrap
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from lapwing.errors import DatasetError
+from lapwing.storage import memory_bytes
 
 GIB = 2**30
 BOMB_RATIO, BOMB_BYTES = 200, GIB
@@ -30,14 +30,9 @@ such a file can save it uncompressed, or as ids with a table; a bomb cannot.
 _CHUNK = 2**20
 _LONGEST_HEADER = 10_000  # as for numpy
 _LARGEST_DIRECTORY = 2**20
+_HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _ENCRYPTED = 0x1 | 0x40
-
-
-def _half_of_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
-MOST_BYTES = min(8 * GIB, _half_of_memory())
+MOST_BYTES = min(8 * GIB, memory_bytes() // 2)
 """What the arrays read from one file may unpack to."""
 
 
@@ -178,7 +173,7 @@ def _check_entry(path: Path, name: str, entry: zipfile.ZipInfo) -> None:
             "save it with numpy.savez or numpy.savez_compressed"
         )
     if entry.header_offset + entry.compress_size > path.stat().st_size:
-        raise ValueError(f"{name!r} goes on after the end of the file")
+        raise ValueError(f"{name!r} extends beyond the end of the file")
     if entry.compress_type == zipfile.ZIP_STORED and entry.file_size != entry.compress_size:
         raise ValueError(f"{name!r} has two sizes, {entry.file_size} and {entry.compress_size}")
     if entry.file_size > max(BOMB_BYTES, BOMB_RATIO * entry.compress_size):
@@ -188,20 +183,22 @@ def _check_entry(path: Path, name: str, entry: zipfile.ZipInfo) -> None:
         )
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
+    """What an .npy file says of its array."""
+
     shape: tuple[int, ...]
     fortran_order: bool
     dtype: np.dtype
 
     @property
     def n_bytes(self) -> int:
+        """How many bytes the array takes, by a Python number, which does not overflow."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def _read_array(path: Path, name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(entry) as stream:
-        header = _read_header(stream)
-        _check_header(path, name, header)
+        header = read_header(path, name, stream)
         stored = entry.file_size - stream.tell()
         if header.n_bytes != stored:
             raise ValueError(
@@ -213,23 +210,20 @@ def _read_array(path: Path, name: str, archive: zipfile.ZipFile, entry: zipfile.
     return array.reshape(header.shape[::-1]).T if header.fortran_order else array.reshape(header.shape)
 
 
-def _read_header(stream: Any) -> _Header:
+def read_header(path: Path, name: str, stream: Any) -> Header:
+    """The header of an .npy file of plain numbers, which `stream` has at its beginning."""
     short: Any = _ShortReads(stream, _LONGEST_HEADER, "the header of an array")
     version = npy.read_magic(short)
-    if version == (1, 0):
-        return _Header(*npy.read_array_header_1_0(short))
-    if version == (2, 0):
-        return _Header(*npy.read_array_header_2_0(short))
-    raise ValueError(f".npy format {version} is not one of plain arrays")  # 3.0: names of fields
-
-
-def _check_header(path: Path, name: str, header: _Header) -> None:
+    if version not in _HEADER_READERS:
+        raise ValueError(f".npy format {version} is not one of plain arrays")  # 3.0: names of fields
+    header = Header(*_HEADER_READERS[version](short))
     if header.dtype.hasobject:
         raise _pickled(path)
     if header.dtype.kind == "V":
         raise DatasetError(f"{path} holds records in {name!r}; save plain numeric arrays")
     if not header.dtype.itemsize or any(length < 0 for length in header.shape):
         raise ValueError(f"{name!r} cannot be {header.dtype} of shape {header.shape}")
+    return header
 
 
 def _fill(content: np.ndarray, stream: Any) -> None:

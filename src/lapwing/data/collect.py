@@ -1,6 +1,7 @@
 """Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
 
 import itertools
+import math
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,11 +15,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import PRNGKeyArray
 
 from lapwing.data.experience import Experience
-from lapwing.data.observations import first_not_finite, not_finite, warn_of_form
-from lapwing.data.spaces import View, view_of
-from lapwing.envs.gridworld import GridWorld, Observation, random_walks
+from lapwing.data.observations import View, as_array, first_not_finite, not_finite, view_of, warn_of_form
+from lapwing.envs.gridworld import GridWorld, random_walks
 from lapwing.errors import ConfigError, DatasetError, LapwingError
-from lapwing.settings.checks import checked
+from lapwing.settings.checks import check_size, checked
 
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
@@ -31,7 +31,7 @@ _ACTIONS = 1
 
 def collect_walks(
     world: GridWorld,
-    observation: Observation,
+    observation: str,
     transitions: int,
     *,
     episode_length: int = 50,
@@ -49,6 +49,7 @@ def collect_walks(
         key: a typed random key.
     """
     transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
+    check_size("transitions", 8 * transitions)  # states and a copy
     episode_length = min(episode_length, transitions)
     episodes = -(-transitions // episode_length)
     walk = jax.jit(random_walks, static_argnames=("episodes", "length"))
@@ -104,6 +105,7 @@ def collect(
         view, stepped = view_of(env.single_observation_space, observation_key), _step_vector
     else:
         view, stepped = view_of(env.observation_space, observation_key), _step_single
+    check_size("transitions", transitions * math.prod(view.raw_shape) * _stored_dtype(view).itemsize)
     with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
         rows, lengths = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     if on_progress:
@@ -125,11 +127,11 @@ def _step_single(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All observations, episode after episode, and how many each episode has."""
     actions = random_actions(env.action_space, seed) if policy is None else None
-    kept = _Kept(view, transitions)
-    observation = _begun(env, seed)
-    kept.new.append(kept.bytes_of(observation))
-    lengths, length, new = [], 1, kept.new
-    key, dtype, size = view.key, kept.dtype, kept.size
+    rows = _Rows(view, transitions)
+    observation = _reset(env, seed)
+    rows.new.append(rows.bytes_of(observation))
+    lengths, length, new = [], 1, rows.new
+    key, dtype, shape = view.key, rows.stored.dtype, view.raw_shape
     for step in range(1, transitions + 1):
         try:
             if actions is not None:
@@ -138,66 +140,62 @@ def _step_single(
                 action = policy(observation)  # type: ignore[misc]
                 if step == 1:
                     _check_action(action, env.action_space)
-            told = env.step(action)
+            returned = env.step(action)
         except Exception as error:
             raise _raised(error) from error
         try:
-            observation, _, terminated, truncated, _ = told
+            observation, _, terminated, truncated, _ = returned
         except (TypeError, ValueError):
-            raise _old_interface("step", told, "(observation, reward, terminated, truncated, info)") from None
+            raise _old_interface(
+                "step", returned, "(observation, reward, terminated, truncated, info)"
+            ) from None
         # As `bytes_of` does, but a call is a good part of a quick environment's step.
         try:
             seen = observation if key is None else observation[key]
-            copied = seen.tobytes() if seen.dtype is dtype and seen.size == size else None
+            copied = seen.tobytes() if seen.dtype is dtype and seen.shape == shape else None
         except (AttributeError, KeyError, TypeError):  # a number or a list, or a part that is missing
             copied = None
-        new.append(copied or kept.bytes_of(observation))
+        new.append(copied or rows.bytes_of(observation))
         length += 1
         if terminated or truncated or step == transitions:
             lengths.append(length)
             if step < transitions:
-                observation, length = _begun(env), 1
-                new.append(kept.bytes_of(observation))
+                observation, length = _reset(env), 1
+                new.append(rows.bytes_of(observation))
         if step % STEPS_BETWEEN_REPORTS == 0 or step == transitions:
-            kept.check_and_store(lengths)
+            rows.check_and_store(lengths)
             if on_progress and step < transitions:
                 on_progress(step, transitions)
-    return kept.rows[: kept.filled], np.array(lengths)
+    return rows.stored[: rows.filled], np.array(lengths)
 
 
-class _Kept:
+class _Rows:
     """Raw observations, one a row: copied as bytes when they come, which is quick, and stored in blocks."""
 
     def __init__(self, view: View, transitions: int):
-        self.view, self.dtype = view, _kept_dtype(view)
-        self.rows = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), self.dtype)
-        self.size = self.rows[0].size
+        self.view = view
+        self.stored = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), _stored_dtype(view))
+        self.filled = 0
+        """How many are stored."""
         self.new: list[bytes] = []
         """Those that are not stored yet."""
-        self.filled = 0
-        """How many are."""
 
     def bytes_of(self, observation: Any) -> bytes:
         """An observation that is of the space, whatever array or list it comes as; others are refused."""
-        picked = np.asarray(self.view.pick(observation))
-        self.view.check_shape(picked.shape)
-        kept = picked.astype(self.dtype, copy=False)
-        if kept is not picked:
-            _check_kept(kept, picked)
-        return kept.tobytes()
+        return _raw(self.view, self.view.pick(observation)).tobytes()
 
     def check_and_store(self, lengths: list[int]) -> None:
         """Store the new ones; NaN is found while there is still something to be saved by stopping."""
-        block = np.frombuffer(b"".join(self.new), self.dtype).reshape(-1, *self.view.raw_shape)
+        block = np.frombuffer(b"".join(self.new), self.stored.dtype).reshape(-1, *self.view.raw_shape)
         bad = first_not_finite(block)
         if bad is not None:
             ends = np.cumsum(lengths)
             episode = int(np.searchsorted(ends, self.filled + bad, side="right"))
             first = int(ends[episode - 1]) if episode else 0
             raise DatasetError(not_finite(episode, self.filled + bad - first))
-        if self.filled + len(block) > len(self.rows):
-            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
-        self.rows[self.filled : self.filled + len(block)] = block
+        if self.filled + len(block) > len(self.stored):
+            self.stored = np.concatenate([self.stored, np.empty_like(self.stored)])
+        self.stored[self.filled : self.filled + len(block)] = block
         self.filled += len(block)
         self.new.clear()
 
@@ -209,7 +207,7 @@ def _step_vector(
     mode = autoreset_mode(env)
     actions = random_actions(env.action_space, seed) if policy is None else None
     streams: list[list[list[Any]]] = [[[]] for _ in range(env.num_envs)]
-    observations = _begun(env, seed)
+    observations = _reset(env, seed)
     for stream, row in zip(streams, _copied(view, observations), strict=True):
         stream[-1].append(row)
     begins = np.zeros(env.num_envs, bool)  # whose next observation is the first of an episode
@@ -243,7 +241,7 @@ def _step_vector(
             on_progress(min(done, transitions), transitions)
     episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
     _cut(episodes, done - transitions)
-    rows = np.array(list(itertools.chain.from_iterable(episodes)), _kept_dtype(view))
+    rows = np.array(list(itertools.chain.from_iterable(episodes)), _stored_dtype(view))
     return rows, np.array([len(episode) for episode in episodes])
 
 
@@ -301,10 +299,8 @@ def _may_be_of(action: Any, space: gymnasium.Space) -> bool:
     if array.dtype.kind not in "biuf" or array.size != np.prod(space.shape or (), dtype=int):
         return False
     array = array.reshape(space.shape or ())
-    whole = array.astype(np.int64)
-    first = 0 if isinstance(space, spaces.MultiBinary) else space.start
-    count = space.n if isinstance(space, spaces.Discrete) else getattr(space, "nvec", 2)
-    return bool(np.all((whole == array) & (first <= whole) & (whole < first + count)))
+    whole = array.astype(space.dtype)
+    return bool(np.all(whole == array)) and space.contains(whole)
 
 
 def _raised(error: Exception) -> LapwingError:
@@ -318,43 +314,41 @@ def _raised(error: Exception) -> LapwingError:
     )
 
 
-def _begun(env: gymnasium.Env | VectorEnv, seed: int | None = None) -> Any:
+def _reset(env: gymnasium.Env | VectorEnv, seed: int | None = None) -> Any:
     """The first observation of an episode."""
     try:
-        told: Any = env.reset() if seed is None else env.reset(seed=seed)
+        returned: Any = env.reset() if seed is None else env.reset(seed=seed)
     except Exception as error:
         raise _raised(error) from error
-    if not isinstance(told, tuple) or len(told) != 2:
-        raise _old_interface("reset", told, "(observation, info)")
-    return told[0]
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise _old_interface("reset", returned, "(observation, info)")
+    return returned[0]
 
 
-def _old_interface(method: str, told: Any, wanted: str) -> ConfigError:
-    found = f"a tuple of {len(told)}" if isinstance(told, tuple) else f"one {type(told).__name__}"
+def _old_interface(method: str, returned: Any, wanted: str) -> ConfigError:
+    found = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else f"one {type(returned).__name__}"
     return ConfigError(
         f"{method}() of the environment returns {found}, not {wanted}; bring it to Gymnasium's interface "
         "(for an environment of old Gym: shimmy's GymV21CompatibilityV0)"
     )
 
 
-def _check_kept(kept: np.ndarray, picked: np.ndarray) -> None:
-    """Refuse what an array of the space's type cannot hold: fractions, or numbers beyond its bounds."""
-    if kept.dtype.kind in "iu" and not np.array_equal(kept, picked):
-        wrong = picked[kept != picked].flat[0]
+def _raw(view: View, picked: Any, *, batch: bool = False) -> np.ndarray:
+    """One picked observation, or a batch, in the type that is stored; what is not of the space is refused."""
+    given = as_array("observations", picked)
+    view.check_shape(given.shape[batch:])
+    stored = given.astype(_stored_dtype(view), copy=False)
+    if stored.dtype.kind in "iu" and stored is not given and not np.array_equal(stored, given):
         raise ConfigError(
-            f"an observation holds {wrong}, and the observation space promises {kept.dtype}; give the space "
-            "the type and the bounds of what is in it"
+            f"an observation holds {given[stored != given].flat[0]}, and the observation space promises "
+            f"{stored.dtype}; give the space the type and the bounds of what is in it"
         )
+    return stored
 
 
 def _copied(view: View, observations: Any) -> np.ndarray:
     """A batch of raw observations; a copy, for an environment may write its next ones over them."""
-    batch = np.array(view.pick(observations))
-    view.check_shape(batch.shape[1:])
-    kept = batch.astype(_kept_dtype(view), copy=False)
-    if kept is not batch:
-        _check_kept(kept, batch)
-    return kept
+    return np.array(_raw(view, view.pick(observations), batch=True))
 
 
 def _final(view: View, infos: dict[str, Any], env: int) -> np.ndarray:
@@ -364,7 +358,7 @@ def _final(view: View, infos: dict[str, Any], env: int) -> np.ndarray:
             "the vector of environments says it resets in the same step, but its infos have no final_obs; "
             "let it reset in the next step (AutoresetMode.NEXT_STEP)"
         )
-    return np.array(view.pick(infos["final_obs"][env]))
+    return np.array(_raw(view, view.pick(infos["final_obs"][env])))
 
 
 def _cut(episodes: list[list[Any]], surplus: int) -> None:
@@ -377,7 +371,7 @@ def _cut(episodes: list[list[Any]], surplus: int) -> None:
             episodes.pop()
 
 
-def _kept_dtype(view: View) -> np.dtype:
+def _stored_dtype(view: View) -> np.dtype:
     """The space's own, but no less than float32 of floats."""
     floats = np.issubdtype(view.raw_dtype, np.floating)
     return np.result_type(view.raw_dtype, np.float32) if floats else view.raw_dtype

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lapwing.data.memory_map import IN_MEMORY, is_large, looked_up, mapping_of, pieces
+from lapwing.data.memory_map import IN_MEMORY, chunks, is_large, take_rows
 from lapwing.data.observations import (
     as_array,
     checked_lengths,
@@ -27,7 +27,7 @@ from lapwing.data.observations import (
 from lapwing.errors import DatasetError
 from lapwing.storage import write_atomically
 
-OnPiece = Callable[[np.ndarray], object]
+OnChunk = Callable[[np.ndarray], object]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -55,15 +55,16 @@ class Experience:
         lengths: ArrayLike,
         table: ArrayLike | None = None,
         *,
-        on_piece: OnPiece | None = None,
+        on_chunk: OnChunk | None = None,
     ):
-        """Check everything once, so that nothing else has to; `on_piece` sees the observations go by."""
+        """Check everything once, so that nothing else has to; `on_chunk` is given the observations."""
         counts, given = checked_lengths(lengths), as_array("observations", observations)
         checked, checked_table = checked_observations(given, table)
-        if counts.sum() != len(checked):
-            raise DatasetError(f"lengths add up to {counts.sum()}, but there are {len(checked)} observations")
+        if counts.max() > len(checked) or counts.sum() != len(checked):  # of forged lengths a sum overflows
+            total = sum(counts.tolist())
+            raise DatasetError(f"lengths add up to {total}, but there are {len(checked)} observations")
         self._set(checked, counts, checked_table)
-        _check_finite(self, on_piece)
+        _check_finite(self, on_chunk)
         warn_of_form(given)
 
     def __repr__(self) -> str:
@@ -157,7 +158,7 @@ class Experience:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the observations are, or are part of, a mapped file that is too large for memory."""
+        """Whether the observations are, or are part of, a memory-mapped file that is too large for memory."""
         return is_large(self.observations)
 
     def transitions(self, numbers: np.ndarray) -> np.ndarray:
@@ -181,7 +182,7 @@ class Experience:
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """The place of the last observation of each episode."""
+        """The index of the last observation of each episode."""
         return np.cumsum(self.lengths) - 1
 
     @cached_property
@@ -190,12 +191,9 @@ class Experience:
         ends = np.repeat(np.cumsum(self.lengths), self.lengths)
         return ends - 1 - np.arange(len(self.observations))
 
-    def observe(self, positions: np.ndarray) -> np.ndarray:
-        """The observations at these places of the array."""
-        mapping = mapping_of(self.observations)
-        if mapping is not None:
-            return looked_up(self.observations, mapping, np.asarray(positions))
-        chosen = self.observations[positions]
+    def observe(self, indices: np.ndarray) -> np.ndarray:
+        """The observations at these indices."""
+        chosen = take_rows(self.observations, np.asarray(indices))
         return chosen if self.table is None else self.table[chosen]
 
     def episodes(self, chosen: np.ndarray) -> "Experience":
@@ -224,17 +222,17 @@ class Experience:
         chosen[np.linspace(0, self.n_episodes - 1, second).round().astype(int)] = True
         return self.episodes(~chosen), self.episodes(chosen)
 
-    def _split_at(self, place: int) -> tuple["Experience", "Experience"]:
-        """Before and from this place; an episode that is cut becomes two.
+    def _split_at(self, index: int) -> tuple["Experience", "Experience"]:
+        """Before and from this index; an episode that is cut becomes two.
 
         A single observation on either side of the cut has no transition and is left out: always the last
         of the first part or the first of the second, so that nothing is copied.
         """
-        place = min(max(place, 2), len(self.observations) - 2)
+        index = min(max(index, 2), len(self.observations) - 2)
         begins = self.ends + 1 - self.lengths
-        before = np.clip(place - begins, 0, self.lengths)
+        before = np.clip(index - begins, 0, self.lengths)
         after = self.lengths - before
-        end, begin = place - int(np.sum(before == 1)), place + int(np.sum(after == 1))
+        end, begin = index - int(np.sum(before == 1)), index + int(np.sum(after == 1))
         return (
             self._part(self.observations[:end], before[before > 1]),
             self._part(self.observations[begin:], after[after > 1]),
@@ -261,8 +259,8 @@ class Experience:
         for array in (self.observations, self.lengths, self.table):
             if array is not None:
                 digest.update(f"{array.dtype}{array.shape}".encode())
-                for _, piece in pieces(array):
-                    digest.update(np.ascontiguousarray(piece).data)
+                for _, chunk in chunks(array):
+                    digest.update(np.ascontiguousarray(chunk).data)
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
@@ -289,8 +287,8 @@ def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
         checked, _ = checked_observations(array, None)
     except DatasetError as error:
         raise DatasetError(f"episode {number}: {error}") from error
-    for begin, piece in pieces(checked):
-        bad = first_not_finite(piece)
+    for begin, chunk in chunks(checked):
+        bad = first_not_finite(chunk)
         if bad is not None:
             raise DatasetError(not_finite(number, begin + bad))
     return checked
@@ -313,21 +311,17 @@ def lengths_of(ends: np.ndarray) -> np.ndarray:
     return np.diff(np.unique(last), prepend=-1)
 
 
-def _check_finite(experience: Experience, on_piece: OnPiece | None) -> None:
-    array = experience.observations if experience.table is None else experience.table
-    if on_piece is not None and experience.table is not None:
-        for _, piece in pieces(experience.observations):
-            on_piece(piece)
-    for begin, piece in pieces(array):
-        if on_piece is not None and experience.table is None:
-            on_piece(piece)
-        bad = first_not_finite(piece)
-        if bad is None:
-            continue
-        if experience.table is not None:
-            raise DatasetError(f"table holds NaN or infinity at state {begin + bad}; mend or drop it")
-        episode = int(np.searchsorted(experience.ends, begin + bad))
-        raise DatasetError(not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
+def _check_finite(experience: Experience, on_chunk: OnChunk | None) -> None:
+    for begin, chunk in chunks(experience.observations):
+        if on_chunk is not None:
+            on_chunk(chunk)
+        bad = first_not_finite(chunk)
+        if bad is not None:
+            episode = int(np.searchsorted(experience.ends, begin + bad))
+            raise DatasetError(not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
+    bad = None if experience.table is None else first_not_finite(experience.table)
+    if bad is not None:
+        raise DatasetError(f"table holds NaN or infinity at state {bad}; mend or drop it")
 
 
 def _smallest_integers(array: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lapwing._version import __version__
-from lapwing.data.archives import names_in, read_archive
+from lapwing.data.archives import names_in, read_archive, read_header
 from lapwing.data.experience import Experience, check_flags, checked_episode, lengths_of
 from lapwing.errors import CheckpointError, DatasetError, StorageError
 from lapwing.storage import (
@@ -34,7 +34,7 @@ ARCHIVED = ("observations", "lengths", *END_MARKS, "table", "sha256")
 
 
 def load_experience(path: str | Path) -> Experience:
-    """Read an .npz file, or a folder that `save_episodes` wrote, whose observations are mapped, not loaded.
+    """Read an .npz file, or a folder that `save_episodes` wrote, whose observations are memory-mapped.
 
     An .npz file holds `observations` with `lengths`, or with `ends`, or with `terminals` and `timeouts`;
     docs/data.md has the layout. Pickled content is refused, never run.
@@ -119,7 +119,7 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike]) -> Experien
         episodes: arrays of observations, one an episode, from a generator for instance.
 
     Returns:
-        The experience, mapped from the folder.
+        The experience, memory-mapped from the folder.
 
     Example:
         >>> import tempfile
@@ -171,15 +171,24 @@ def _check_free(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a call of `save_episodes` has written the folder, or was stopped at it."""
-    if (folder / UNFINISHED).is_file():
-        return True
-    if not is_data_folder(folder):
+    try:
+        return (folder / UNFINISHED).is_file() or bool(_read_manifest(folder))
+    except (DatasetError, StorageError):
         return False
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = read_json(folder / MANIFEST)
-    except CheckpointError:
-        return False
-    return isinstance(manifest, dict) and manifest.get("kind") == _KIND
+    except CheckpointError as error:
+        raise DatasetError(
+            f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
+        ) from error
+    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
+        raise DatasetError(
+            f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"
+        )
+    return manifest
 
 
 class _EpisodeWriter:
@@ -225,22 +234,16 @@ class _EpisodeWriter:
 
 
 def _load_folder(folder: Path) -> Experience:
-    try:
-        manifest = read_json(folder / MANIFEST)
-    except CheckpointError as error:
-        raise DatasetError(
-            f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
-        ) from error
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise DatasetError(
-            f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"
-        )
+    manifest = _read_manifest(folder)
     if manifest.get("format") != FORMAT:
         raise DatasetError(
             f"{folder} has format {manifest.get('format')!r}; lapwing {__version__} reads format {FORMAT}"
         )
-    observations, lengths = _mapped(folder / "observations.npy"), np.array(_mapped(folder / "lengths.npy"))
-    table = np.array(_mapped(folder / "table.npy")) if (folder / "table.npy").is_file() else None
+    observations, lengths = (
+        _memory_mapped(folder / "observations.npy"),
+        np.array(_memory_mapped(folder / "lengths.npy")),
+    )
+    table = np.array(_memory_mapped(folder / "table.npy")) if (folder / "table.npy").is_file() else None
     kinds = (np.float32, np.uint8) if observations.ndim == 4 else (np.float32,)
     if observations.ndim > 1 and observations.dtype not in kinds:
         raise DatasetError(
@@ -254,7 +257,7 @@ def _load_folder(folder: Path) -> Experience:
             observations,
             lengths,
             table,
-            on_piece=lambda piece: digest.update(np.ascontiguousarray(piece).data),
+            on_chunk=lambda chunk: digest.update(np.ascontiguousarray(chunk).data),
         )
     except DatasetError as error:
         raise DatasetError(f"{folder}: {error}") from error
@@ -267,10 +270,15 @@ def _load_folder(folder: Path) -> Experience:
     return experience
 
 
-def _mapped(path: Path) -> np.ndarray:
+def _memory_mapped(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DatasetError(f"no data file {path}; the folder is incomplete")
     try:
-        return np.lib.format.open_memmap(path, mode="r")  # of plain arrays alone: it knows no pickles
+        with path.open("rb") as file:
+            if read_header(path, path.name, file).n_bytes > path.stat().st_size - file.tell():
+                raise ValueError("it says more than it holds")
+        return np.lib.format.open_memmap(path, mode="r")
+    except DatasetError:
+        raise
     except Exception as error:  # damaged bytes make numpy raise nearly anything
         raise DatasetError(f"{path} is damaged or not a plain .npy file ({error})") from error

@@ -19,9 +19,9 @@ import gymnasium
 import numpy as np
 
 from lapwing.data.archives import BOMB_BYTES, BOMB_RATIO, GIB, MOST_BYTES
-from lapwing.data.hdf5_heaps import rows_of_any_length
 from lapwing.errors import ConfigError, DatasetError, LapwingError
 
+_IMAGES_AT_ONCE = 64
 _OWN_FILTERS = (1, 2, 3, 4, 5, 6, 32000)  # of HDF5 and of h5py; for any other HDF5 looks for a library
 
 
@@ -122,7 +122,7 @@ class Column:
     def _check_content(self) -> None:
         shape, dtype = self.dataset.shape, self.dataset.dtype
         if self.jpeg:
-            if not (self._is_of_any_length() or (dtype == np.uint8 and shape and len(shape) == 2)):
+            if not (self._is_variable_length() or (dtype == np.uint8 and shape and len(shape) == 2)):
                 raise DatasetError(
                     f"{self.where} holds {dtype} of shape {shape}, and no JPEG images as its metadata says; "
                     "download or collect the data again"
@@ -138,19 +138,15 @@ class Column:
                 "download or collect the data again"
             )
 
-    def _is_of_any_length(self) -> bool:
-        """Whether it is as Minari keeps images that are packed to different lengths."""
+    def _is_variable_length(self) -> bool:
+        """Whether it is as Minari stores images whose JPEG files differ in length."""
         import h5py
 
-        dataset = self.dataset
-        plain = dataset.chunks is not None and not dataset.id.get_create_plist().get_nfilters()
-        return h5py.check_vlen_dtype(dataset.dtype) == np.uint8 and len(dataset.shape) == 1 and plain
+        return h5py.check_vlen_dtype(self.dataset.dtype) == np.uint8 and len(self.dataset.shape) == 1
 
-    def _packed_images(self) -> Iterator[bytes]:
-        if self._is_of_any_length():
-            yield from rows_of_any_length(self.dataset)
-        else:
-            yield from (row.tobytes() for row in self.dataset[()])
+    def _jpeg_files(self) -> Iterator[bytes]:
+        for begin in range(0, len(self), _IMAGES_AT_ONCE):
+            yield from (row.tobytes() for row in self.dataset[begin : begin + _IMAGES_AT_ONCE])
 
     def _images(self) -> np.ndarray:
         from PIL.Image import DecompressionBombWarning
@@ -160,11 +156,9 @@ class Column:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DecompressionBombWarning)
-                for packed in self._packed_images():
+                for packed in self._jpeg_files():
                     images[done] = self._image(packed)
                     done += 1
-            if done != len(self):
-                raise ValueError(f"there are only {done} of {len(self)}")
         except Exception as error:  # Pillow raises nearly anything
             reason = textwrap.shorten(str(error) or type(error).__name__, 200, placeholder=" …")
             raise DatasetError(

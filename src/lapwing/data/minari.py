@@ -21,13 +21,15 @@ from gymnasium import spaces
 
 from lapwing.data.archives import MOST_BYTES
 from lapwing.data.hdf5 import Column, check_together, child, opened
-from lapwing.data.minari_spaces import is_image, parts, space_from_json
-from lapwing.data.spaces import View, view_of
+from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.storage import file_sha256
 
 _METADATA, _DATA = "metadata.json", "main_data.hdf5"
 _MOST_METADATA = 2**26
+_SPACES = ("Box", "Discrete", "MultiDiscrete", "MultiBinary", "Text", "Dict", "Tuple")
+_DTYPES = tuple(np.dtype(code).name for code in "?bBhHiIqQefd")
+_JPEG_SIDE = 32
 _AGAIN = "download or collect it again"
 
 
@@ -51,14 +53,14 @@ class MinariData:
     n_steps: int
     jpeg_encoding: bool
 
-    def episodes(self, only: str | None = None) -> Iterator[Any]:
+    def episodes(self, key: str | None = None) -> Iterator[Any]:
         """The observations of each episode, one more than its steps: an array, or a dict or tuple of them.
 
         Args:
-            only: of Dict observations the one part to read; the others are never looked at.
+            key: of Dict observations the one part to read; the others are never looked at.
         """
-        space = self._space_of(only)
-        if self.jpeg_encoding and any(map(is_image, parts(space))):
+        space = self._space_of(key)
+        if self.jpeg_encoding and _holds_jpeg(space):
             warnings.warn(
                 f"minari:{self.name} keeps images as JPEG, which loses detail: they are not quite what the "
                 "agent saw; write it with jpeg_encoding=False to keep them exactly",
@@ -67,16 +69,16 @@ class MinariData:
             )
         return self._read(space)
 
-    def read(self, only: str | None = None) -> tuple[View, np.ndarray, np.ndarray]:
+    def read(self, key: str | None = None) -> tuple[View, np.ndarray, np.ndarray]:
         """How φ sees the observations, all of them one a row as the space has them, and episodes' lengths.
 
         Args:
-            only: of Dict observations the part that φ sees.
+            key: of Dict observations the part that φ sees.
         """
-        view = view_of(self.observation_space, only)
+        view = view_of(self.observation_space, key)
         picked: list[np.ndarray] = []
         held = 0
-        for episode in self.episodes(only):
+        for episode in self.episodes(key):
             picked.append(np.asarray(view.pick(episode)))
             held += picked[-1].nbytes
             if held > MOST_BYTES:
@@ -92,15 +94,15 @@ class MinariData:
         lines = [f"{path.name} {file_sha256(path)}\n" for path in paths]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
-    def _space_of(self, only: str | None) -> gymnasium.Space:
+    def _space_of(self, key: str | None) -> gymnasium.Space:
         space = self.observation_space
-        if only is None:
+        if key is None:
             return space
         known = space.spaces if isinstance(space, spaces.Dict) else {}
-        if only not in known:
-            hint = nearest(only, known) if known else f"they are {type(space).__name__}, which has no parts"
-            raise ConfigError(f"the observations of minari:{self.name} have no part {only!r}; {hint}")
-        return spaces.Dict({only: known[only]})
+        if key not in known:
+            hint = nearest(key, known) if known else f"they are {type(space).__name__}, which has no parts"
+            raise ConfigError(f"the observations of minari:{self.name} have no part {key!r}; {hint}")
+        return spaces.Dict({key: known[key]})
 
     def _read(self, space: gymnasium.Space) -> Iterator[Any]:
         with opened(_file_in(self.path, _DATA)) as file:
@@ -122,7 +124,7 @@ class MinariData:
                 self._columns(child(node, f"_index_{index}", where), part, f"{where}, part {index}")
                 for index, part in enumerate(space.spaces)
             )
-        return Column(node, space, where, self.jpeg_encoding and is_image(space))
+        return Column(node, space, where, self.jpeg_encoding and _is_jpeg(space))
 
 
 def open_minari(name: str) -> MinariData:
@@ -233,3 +235,76 @@ def _check_numbering(name: str, path: Path, n_episodes: int) -> None:
         raise DatasetError(
             f"minari:{name} holds {surplus!r} beside the {n_episodes:,} episodes of its metadata; {_AGAIN}"
         )
+
+
+def space_from_json(text: str) -> gymnasium.Space:
+    """The space that Minari's `serialize_space` wrote; only the kinds in `_SPACES` are made.
+
+    Example:
+        >>> space_from_json('{"type": "Discrete", "dtype": "int64", "start": 0, "n": 4}')
+        Discrete(4)
+    """
+    try:
+        return _space(json.loads(text))
+    except DatasetError:
+        raise
+    except Exception as error:  # Gymnasium asserts, numpy and json raise
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)[:200]
+        raise DatasetError(f"its observation_space is damaged ({reason})") from error
+
+
+def _space(described: dict[str, Any]) -> gymnasium.Space:
+    match described["type"]:
+        case "Box":
+            return _box(described, _dtype(described))
+        case "Discrete":
+            return spaces.Discrete(described["n"], start=described["start"])
+        case "MultiDiscrete":
+            dtype = _dtype(described)
+            counts, start = (np.array(described[name], dtype) for name in ("nvec", "start"))
+            return spaces.MultiDiscrete(counts, dtype.type, start=start)
+        case "MultiBinary":
+            return spaces.MultiBinary(described["n"])
+        case "Text":
+            lengths = described["max_length"], described["min_length"]
+            return spaces.Text(lengths[0], min_length=lengths[1], charset=described["charset"])
+        case "Dict":
+            return spaces.Dict({key: _space(part) for key, part in described["subspaces"].items()})
+        case "Tuple":
+            return spaces.Tuple([_space(part) for part in described["subspaces"]])
+    raise DatasetError(
+        f"its observation_space has the type {described['type']!r}, and lapwing reads {', '.join(_SPACES)}; "
+        "save the observations as one of these"
+    )
+
+
+def _box(described: dict[str, Any], dtype: np.dtype) -> gymnasium.Space:
+    low, high = (np.array(described[bound], dtype) for bound in ("low", "high"))
+    if not list(low.shape) == list(high.shape) == described["shape"]:
+        raise ValueError(f"bounds of shape {low.shape} and {high.shape} for {described['shape']}")
+    return spaces.Box(low, high, low.shape, dtype.type)
+
+
+def _dtype(described: dict[str, Any]) -> np.dtype:
+    if described["dtype"] not in _DTYPES:
+        raise ValueError(f"dtype {described['dtype']!r}")
+    return np.dtype(described["dtype"])
+
+
+def _is_jpeg(space: gymnasium.Space) -> bool:
+    """Whether Minari takes it for an image, as its `is_image_space` does, and so would store it as JPEG."""
+    return (
+        isinstance(space, spaces.Box)
+        and space.dtype == np.uint8
+        and len(space.shape) in (2, 3)
+        and min(space.shape[:2]) >= _JPEG_SIDE
+        and bool((space.low == 0).all())
+        and bool((space.high == 255).all())
+    )
+
+
+def _holds_jpeg(space: gymnasium.Space) -> bool:
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return any(map(_holds_jpeg, parts))
+    return _is_jpeg(space)

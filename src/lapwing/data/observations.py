@@ -1,20 +1,172 @@
-"""What must hold of observations before they are experience; a refusal names what, where, and the remedy."""
+"""Observations as φ sees them: an index, a vector of float32 or an image, from a space or an array.
+
+The same view is taken of an environment's space when data is collected, when the environment is wrapped and
+when a data set is read, so that φ always sees the same thing. Arrays are checked before they are experience;
+an error names what is wrong, where, and the remedy.
+"""
 
 import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import gymnasium
 import numpy as np
+from gymnasium import spaces
 
-from lapwing.data.spaces import MOST_STATES, channels_first
-from lapwing.errors import DatasetError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 
+CHANNELS = (1, 3, 4)
+"""How many channels a picture has. Channels come first where the first axis alone is so long."""
+MOST_STATES = 10_000_000
+"""A discrete space of more states than this is no table."""
 FEWEST_VALUES = 1_000
 """A feature should have so many values in float32 from its least to its largest."""
 NOISE = 1e-10
 """What changes by less than this share of itself is a constant with rounding errors."""
 
 
-def as_array(name: str, values) -> np.ndarray:
-    """One array of what is given; a mapped file stays as it is."""
+@dataclass(frozen=True)
+class View:
+    """How observations of a space become what φ sees.
+
+    Example:
+        >>> view = view_of(spaces.Dict({"pixels": spaces.Box(0, 255, (8, 8), np.uint8)}), "pixels")
+        >>> view.kind, view.shape
+        ('image', (8, 8, 1))
+        >>> view.one({"pixels": np.zeros((8, 8), np.uint8)}).shape
+        (8, 8, 1)
+    """
+
+    kind: Literal["index", "vector", "image"]
+    shape: tuple[int, ...]
+    """Of one observation as φ sees it; () for an index."""
+    raw_shape: tuple[int, ...]
+    """Of one as the space has it."""
+    raw_dtype: np.dtype
+    key: str | None = None
+    """Which part of a Dict observation."""
+    start: int = 0
+    """The first index of a Discrete space."""
+    n_states: int | None = None
+    """How many indices there are."""
+    channels_first: bool = False
+
+    def pick(self, observations: Any) -> Any:
+        """The part of an observation, or of a batch, that is looked at, as the space has it."""
+        if self.key is None:
+            return observations
+        try:
+            return observations[self.key]
+        except KeyError:
+            raise ConfigError(
+                f"an observation has the parts {', '.join(map(str, observations))}, and the space promises "
+                f"{self.key!r}; mend the environment, or its observation_space"
+            ) from None
+
+    def one(self, observation: Any) -> Any:
+        """One observation as φ sees it; an index is a NumPy number."""
+        picked = np.asarray(self.pick(observation))
+        if picked.shape == self.raw_shape == self.shape and self.kind == "vector":  # a quick way
+            return _as_float32(picked)
+        return self.seen(picked[None])[0]
+
+    def many(self, observations: Any) -> np.ndarray:
+        """A batch of observations as φ sees it."""
+        return self.seen(np.asarray(self.pick(observations)))
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse an observation of another shape than the space has."""
+        if shape != self.raw_shape:
+            raise DatasetError(
+                f"observations have shape {shape}, and the space says {self.raw_shape}; "
+                "mend the environment, or its observation_space"
+            )
+
+    def seen(self, picked: np.ndarray) -> np.ndarray:
+        """What `pick` picked of a batch, as φ sees it."""
+        self.check_shape(picked.shape[1:])
+        if self.kind == "index":
+            return (picked.astype(np.int64) - self.start).astype(np.int32)
+        if self.kind == "vector":
+            return _as_float32(picked.reshape(len(picked), -1))
+        if self.channels_first:
+            picked = np.moveaxis(picked, 1, -1)
+        return _as_bytes_or_float32("observations", picked.reshape(len(picked), *self.shape))
+
+
+def view_of(space: gymnasium.Space, key: str | None = None) -> View:
+    """How φ sees observations of `space`; one that cannot be embedded is refused.
+
+    Args:
+        space: of an environment's observations, one at a time.
+        key: which part, where the space is a Dict.
+    """
+    space = _part(space, key)
+    if isinstance(space, spaces.Discrete):
+        if space.n > MOST_STATES:
+            raise ConfigError(
+                f"a Discrete space of {space.n:,} states is too large for a table; "
+                "wrap the environment so that it gives a vector"
+            )
+        return View("index", (), (), np.dtype(np.int64), key, int(space.start), int(space.n))
+    shape, dtype = space.shape or (), np.dtype(space.dtype)
+    if 0 in shape:
+        raise ConfigError(f"observations of shape {shape} are empty; nothing can be learned from them")
+    if isinstance(space, spaces.Box) and len(shape) > 3:
+        raise ConfigError(
+            f"observations of shape {shape} cannot be embedded; make them images (height, width, channels) "
+            "with gymnasium.wrappers.ReshapeObservation, or vectors with FlattenObservation"
+        )
+    if isinstance(space, spaces.Box) and len(shape) == 3:
+        first = channels_first(shape)
+        seen = (*shape[1:], shape[0]) if first else shape
+        return View("image", seen, shape, dtype, key, channels_first=first)
+    if isinstance(space, spaces.Box) and len(shape) == 2 and dtype == np.uint8:
+        return View("image", (*shape, 1), shape, dtype, key)
+    if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
+        return View("vector", (int(np.prod(shape)),), shape, dtype, key)
+    raise ConfigError(
+        f"observations of type {type(space).__name__} cannot be embedded; wrap the environment so that "
+        "it gives a Box, Discrete, MultiDiscrete, MultiBinary or Dict observation "
+        "(gymnasium.wrappers.FlattenObservation, for instance)"
+    )
+
+
+def _part(space: gymnasium.Space, key: str | None) -> gymnasium.Space:
+    if not isinstance(space, spaces.Dict):
+        if key is not None:
+            raise ConfigError(
+                f"observation_key={key!r} goes with Dict observations, and these are "
+                f"{type(space).__name__}; leave it out"
+            )
+        return space
+    keys = ", ".join(space.spaces)
+    if key is None:
+        raise ConfigError(f"observations are a Dict; choose a part with observation_key, one of: {keys}")
+    if key not in space.spaces:
+        hint = nearest(key, space.spaces)
+        raise ConfigError(f"observation_key {key!r} is not in the Dict observations: {keys}; {hint}")
+    part = space.spaces[key]
+    if isinstance(part, spaces.Dict):
+        raise ConfigError(
+            f"observation_key {key!r} is itself a Dict; flatten the observations with "
+            "gymnasium.wrappers.FlattenObservation"
+        )
+    return part
+
+
+def channels_first(shape: tuple[int, ...]) -> bool:
+    """Whether an image of this shape is (channels, height, width).
+
+    Example:
+        >>> channels_first((3, 32, 32)), channels_first((32, 32, 3))
+        (True, False)
+    """
+    return shape[0] in CHANNELS and shape[2] not in CHANNELS and min(shape[1:]) > shape[0]
+
+
+def as_array(name: str, values: Any) -> np.ndarray:
+    """One array of what is given; a memory-mapped one stays as it is."""
     if isinstance(values, np.memmap):
         return values
     try:
@@ -23,17 +175,18 @@ def as_array(name: str, values) -> np.ndarray:
         raise DatasetError(f"{name} cannot be made one array ({error}); give all the same shape") from error
 
 
-def checked_lengths(lengths) -> np.ndarray:
+def checked_lengths(lengths: Any) -> np.ndarray:
     """How many observations each episode has, at least two."""
     array = as_array("lengths", lengths)
     if array.size == 0:
         raise DatasetError("there are no episodes; give at least one of two observations")
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise DatasetError(f"lengths must be a list of integers, not {array.dtype} of shape {array.shape}")
-    if array.min() < 2:
-        short = int(np.argmax(array < 2))
-        raise DatasetError(too_short(short, array[short]))
-    return array.astype(np.int64)
+    counts = array.astype(np.int64)
+    if counts.min() < 2:
+        short = int(np.argmax(counts < 2))
+        raise DatasetError(too_short(short, counts[short]))
+    return counts
 
 
 def too_short(episode: int, length: int | np.integer) -> str:
@@ -44,22 +197,22 @@ def too_short(episode: int, length: int | np.integer) -> str:
     )
 
 
-def checked_observations(observations, table) -> tuple[np.ndarray, np.ndarray | None]:
+def checked_observations(observations: Any, table: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Vectors, images or ids as they are learned from, and the table of the ids."""
     array = as_array("observations", observations)
     if table is not None or (array.ndim == 1 and np.issubdtype(array.dtype, np.integer)):
         return _checked_ids(array, table)
+    if array.ndim > 1 and 0 not in array.shape[1:]:
+        return _learnable("observations", array), None
     _check_numbers("observations", array)
-    if array.ndim < 2 or 0 in array.shape[1:]:
-        raise DatasetError(
-            f"observations of shape {array.shape} have no features; "
-            "give vectors (n, k), images (n, height, width, channels) or integer ids (n,)"
-        )
-    return _learnable("observations", array), None
+    raise DatasetError(
+        f"observations of shape {array.shape} have no features; "
+        "give vectors (n, k), images (n, height, width, channels) or integer ids (n,)"
+    )
 
 
-def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
-    ids = np.asarray(ids)  # of a mapped file too: ids are few bytes, and are gone through again and again
+def _checked_ids(ids: np.ndarray, table: Any) -> tuple[np.ndarray, np.ndarray]:
+    ids = np.asarray(ids)  # in memory, of a mapped file too: ids are few bytes, and are read often
     if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
         raise DatasetError(
             f"with a table, observations must be integer ids (n,), not {ids.dtype} of {ids.shape}"
@@ -84,19 +237,29 @@ def _checked_ids(ids: np.ndarray, table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _learnable(name: str, array: np.ndarray) -> np.ndarray:
-    """Images of whole numbers are bytes; other numbers become float32."""
     _check_numbers(name, array)
-    if array.ndim == 4 and np.issubdtype(array.dtype, np.integer):
-        if array.dtype != np.uint8 and array.size and not 0 <= array.min() <= array.max() <= 255:
-            raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
-        return array.astype(np.uint8, copy=False)
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32, copy=False)
+    return _as_bytes_or_float32(name, array) if array.ndim == 4 else _as_float32(array)
 
 
 def _check_numbers(name: str, array: np.ndarray) -> None:
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         raise DatasetError(f"{name} must hold numbers, not {array.dtype}; convert them to float32")
+
+
+def _as_bytes_or_float32(name: str, images: np.ndarray) -> np.ndarray:
+    """Images: of whole numbers as bytes, of others as float32."""
+    if not np.issubdtype(images.dtype, np.integer):
+        return _as_float32(images)
+    if images.dtype != np.uint8 and images.size and not 0 <= images.min() <= images.max() <= 255:
+        raise DatasetError(f"{name} hold images of whole numbers beyond 0 … 255; scale them to floats")
+    return images.astype(np.uint8, copy=False)
+
+
+def _as_float32(array: np.ndarray) -> np.ndarray:
+    if array.dtype == np.float32:
+        return array
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused with its index
+        return array.astype(np.float32)
 
 
 def warn_of_form(given: np.ndarray) -> None:

@@ -1,26 +1,20 @@
 """What can be learned from, by name or as it is: mazes, arenas, planes, environments, data sets, arrays."""
 
-import hashlib
-import importlib.util
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from lapwing.data.experience import Experience
 from lapwing.data.files import MANIFEST, is_data_folder, load_experience, without_manifest
-from lapwing.data.minari import open_minari
+from lapwing.data.minari import MinariData, open_minari
 from lapwing.envs.arena import Arena, open_arena, parse_arena
+from lapwing.envs.make import Env, env_name
 from lapwing.envs.plane import Plane, open_plane, parse_plane
-from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.errors import CheckpointError, ConfigError, DatasetError, nearest
 from lapwing.mazes import BUILT_IN, Maze, arena_names, is_arena, is_plane, parse_maze, plane_names, read_maze
 from lapwing.storage import file_sha256
 
@@ -33,23 +27,13 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class MinariSet:
-    """A Minari data set by its name, or by the path of its folder."""
-
-    name: str
-
-
-@dataclass(frozen=True)
 class GymEnv:
     """A Gymnasium environment by its id."""
 
     env_id: str
 
 
-_PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE/": "ale_py"}
-"""Which package registers names that begin so; Gymnasium loads none by itself."""
-Env = gymnasium.Env | VectorEnv
-Source = Maze | Arena | Plane | DataFile | MinariSet | GymEnv | Env | Experience
+Source = Maze | Arena | Plane | DataFile | MinariData | GymEnv | Env | Experience
 
 
 def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
@@ -93,7 +77,7 @@ def _named(text: str, path: Path) -> Source:
     if text.startswith("gym:"):
         return GymEnv(text.removeprefix("gym:"))
     if text.startswith("minari:"):
-        return MinariSet(text.removeprefix("minari:"))
+        return open_minari(text)
     if text in BUILT_IN:
         return read_maze(text)
     if is_arena(text):
@@ -109,7 +93,7 @@ def _named(text: str, path: Path) -> Source:
     if _is_file(path / "config.json"):
         raise ConfigError(
             f"{text} is a run folder; lapwing evaluate {text} measures it, "
-            f"lapwing learn TARGET --out {text} --resume goes on with it"
+            f"lapwing learn TARGET --out {text} --resume resumes it"
         )
     if _is_file(path / "observations.npy"):
         raise ConfigError(without_manifest(path))
@@ -139,13 +123,12 @@ def describe(source: Source) -> dict[str, Any]:
         return {"kind": "plane"} | source.description()
     if isinstance(source, GymEnv):
         return {"kind": "gym", "env_id": source.env_id}
-    if isinstance(source, gymnasium.Env | VectorEnv):
+    if isinstance(source, Env):
         return {"kind": "env", "name": env_name(source)}
-    if isinstance(source, MinariSet):
-        data = open_minari(source.name)
+    if isinstance(source, MinariData):
         path = source.name.startswith("./")  # found again from any folder
-        name = str(data.path.resolve()) if path else source.name
-        return {"kind": "minari", "name": name, "sha256": data.digest()}
+        name = str(source.path.resolve()) if path else source.name
+        return {"kind": "minari", "name": name, "sha256": source.digest()}
     if isinstance(source, DataFile):
         path = source.path.resolve()
         return {"kind": "data", "path": str(path), "sha256": _identity(path)}
@@ -154,6 +137,49 @@ def describe(source: Source) -> dict[str, Any]:
 
 def recall(description: dict[str, Any], collected: Path) -> Source:
     """The source that `describe` described; `collected` is where a run keeps what cannot be had again."""
+    try:
+        return _recalled(description, collected)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{collected.parent} does not say in full what it was learned from ({error})"
+        ) from error
+
+
+def recall_to_collect(description: dict[str, Any], collected: Path, named: Source | None) -> Source:
+    """The source as `recall` gives it, to be collected from again if `collected` is gone.
+
+    A run folder may come from anyone: code that it alone names, a file or a module, is never run.
+
+    Args:
+        description: what the run folder says.
+        collected: where the run keeps what it collected.
+        named: the environment, if the user has named it.
+    """
+    source = recall(description, collected)
+    if named is not None and not isinstance(source, GymEnv):
+        raise ConfigError(f"{collected.parent} was not learned from gym:ENV_ID; leave --env out")
+    if not isinstance(source, GymEnv):
+        return source
+    if named is not None:
+        _check_same_env(source, named)
+        return named
+    if ":" in source.env_id and not collected.is_file():
+        raise ConfigError(
+            f"{collected} is missing, and to collect it again would run {source.env_id}, which only the run "
+            f"folder names; if you trust that code, name it yourself: lapwing evaluate {collected.parent} "
+            f"--env gym:{source.env_id}"
+        )
+    return source
+
+
+def _check_same_env(recorded: GymEnv, named: Source) -> None:
+    """Refuse another environment; a file may have moved."""
+    same = isinstance(named, GymEnv) and named.env_id.rpartition(":")[2] == recorded.env_id.rpartition(":")[2]
+    if not same:
+        raise ConfigError(f"env must name the environment of the run, gym:{recorded.env_id}")
+
+
+def _recalled(description: dict[str, Any], collected: Path) -> Source:
     kind = description.get("kind")
     if kind == "maze":
         return parse_maze(description["text"], name=description["name"])
@@ -162,16 +188,19 @@ def recall(description: dict[str, Any], collected: Path) -> Source:
     if kind == "plane":
         return parse_plane(description)
     if kind == "gym":
+        if not isinstance(description["env_id"], str):
+            raise TypeError("env_id is not text")
         return GymEnv(description["env_id"])
     if kind in ("experience", "env"):
         return load_experience(collected)
     if kind == "minari":
-        if open_minari(description["name"]).digest() != description["sha256"]:
+        data = open_minari(description["name"])
+        if data.digest() != description["sha256"]:
             raise DatasetError(
                 f"minari:{description['name']} is no longer the data set that was learned from; "
                 "put it back to evaluate the run"
             )
-        return MinariSet(description["name"])
+        return data
     if kind != "data":
         raise ConfigError(
             f"the run was learned from a target of kind {kind!r}, which this lapwing cannot open"
@@ -190,129 +219,8 @@ def _identity(path: Path) -> str:
     return file_sha256(path / MANIFEST if path.is_dir() else path)
 
 
-def env_name(env: Env) -> str:
-    """The id that an environment is registered by, or else the name of its class."""
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-
-
-def make_env(env_id: str) -> gymnasium.Env:
-    """A Gymnasium environment by its id; an unknown one is refused with the nearest.
-
-    Args:
-        env_id: a registered id; `module:ID`, where importing the module registers it; or `file.py:Class`.
-    """
-    return _maker(env_id)()
-
-
-def make_envs(env_id: str, num_envs: int | None) -> Env:
-    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1."""
-    make = _maker(env_id)  # first, for it may register the environment
-    spec = gymnasium.registry.get(env_id.rpartition(":")[2])
-    own = spec is not None and spec.vector_entry_point is not None
-    if num_envs is None:
-        num_envs = 16 if own else 1
-    if num_envs == 1:
-        return make()
-    if spec is not None and own:
-        with _made(env_id):
-            return gymnasium.make_vec(spec, num_envs, gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
-    return SyncVectorEnv([make] * num_envs)
-
-
-def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
-    """What makes the environment, as often as it is called; a file is run once for all of them."""
-    module, _, name = env_id.rpartition(":")
-    if env_id.endswith(".py"):
-        raise ConfigError(f"name the class too: gym:{env_id}:CLASS")
-    if module.endswith(".py"):
-        return partial(_made_of, env_id, _class_in(Path(module), name))
-    if module:
-        _import(module)
-    if name not in gymnasium.registry:
-        _register_where_installed(name)
-    if name not in gymnasium.registry:
-        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(name)}")
-    return partial(_made_of, env_id, partial(gymnasium.make, name))
-
-
-def _made_of(env_id: str, make: Callable[[], gymnasium.Env]) -> gymnasium.Env:
-    with _made(env_id):
-        return make()
-
-
-@contextmanager
-def _made(env_id: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # an environment's constructor may raise anything
-        raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
-
-
-def _register_where_installed(name: str) -> None:
-    """Import the package that registers environments of such names."""
-    module = next((module for prefix, module in _PACKAGES.items() if name.startswith(prefix)), None)
-    if module is not None:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise ConfigError(
-                f"{name} comes with the package {module}, which is not installed; pip install {module}"
-            ) from error
-
-
-def _import(module: str) -> None:
-    try:
-        importlib.import_module(module)
-    except Exception as error:  # a module may raise anything
-        raise ConfigError(f"the module {module!r} cannot be imported ({error}); check its name") from error
-
-
-def _class_in(path: Path, name: str) -> type[gymnasium.Env]:
-    """An environment's class in a user's own file, which is run for it."""
-    if not path.is_file():
-        raise ConfigError(f"no file {path}; give gym:FILE.py:CLASS")
-    module = _run_file(path)
-    classes = {
-        found: value
-        for found, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, gymnasium.Env)
-        and value.__module__ == module.__name__
-    }
-    if not classes:
-        raise ConfigError(f"{path} defines no environment; derive {name} from gymnasium.Env")
-    if name not in classes:
-        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, classes)}")
-    return classes[name]
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[None]:
-    """Let a file import what lies beside it, as it may when Python runs it."""
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-def _run_file(path: Path) -> ModuleType:
-    # Under a name that no other module has: one called random.py must not become `random`.
-    name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for it
-    try:
-        with _beside(path):
-            spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # it may raise anything
-        del sys.modules[name]
-        raise ConfigError(f"{path} cannot be run ({type(error).__name__}: {error}); mend it") from error
-    return module
-
-
-def _nearest_env(env_id: str) -> str:
-    hint = nearest(env_id, gymnasium.registry)
-    return hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
+def kind_of(source: Source) -> str:
+    """What a source is, with its article."""
+    if isinstance(source, Maze | Arena | Plane):
+        return "an arena" if isinstance(source, Arena) else f"a {type(source).__name__.lower()}"
+    return "an environment" if isinstance(source, GymEnv | Env) else "data"

@@ -7,7 +7,7 @@ from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN, PLANE
 GRIDWORLD = "lapwing.envs.gridworld:GridWorldEnv"
 PLANES = "lapwing.envs.plane:PlaneEnv"
 CONTROL = "lapwing.envs.arena_env:ControlEnv"
-CONTROL_VECTOR = "lapwing.envs.arena_vector:ControlVectorEnv"
+CONTROL_VECTOR = "lapwing.envs.arena_env:ControlVectorEnv"
 
 
 def register_environments() -> None:

@@ -35,7 +35,7 @@ class Body:
     file: str
     """Its MJCF, beside this module."""
     cell: float
-    """The width of a corridor, unless told otherwise."""
+    """The width of a corridor, by default."""
     radius: float
     """How near its centre comes to a wall."""
     frame_skip: int
@@ -47,7 +47,7 @@ class Body:
     learning_rate: float
     """Of φ and of the critic, in the paper."""
     steps: int
-    """How long an agent learns, unless told otherwise."""
+    """How long an agent learns, by default."""
     evaluate_every: int
 
 
@@ -61,12 +61,8 @@ WIDEST = 1_000
 """How wide a corridor may be at most: a Point takes minutes to cross it."""
 FINENESS = 12
 """Into how many parts a cell is divided to measure ways through it."""
-MARGIN = 2
-"""How many cells beyond the text are looked at: walls stand on the first of them."""
-NEIGHBOURHOOD = tuple(itertools.product((-1, 0, 1), repeat=2))
-"""Steps (row, column) to the cells that touch a cell, and to itself."""
-PAIRS_AT_ONCE = 2**18
-"""So many points and walls are compared at once where all are."""
+NEIGHBOURHOOD = tuple(step for step in itertools.product((-1, 0, 1), repeat=2) if step != (0, 0))
+"""Steps (row, column) to the cells that touch a cell."""
 
 
 @dataclass(frozen=True)
@@ -140,52 +136,17 @@ class Arena:
         return np.rint(np.stack([-up, column], axis=-1) + middle).astype(int)
 
     @cached_property
-    def _wall_cells(self) -> np.ndarray:
-        """Which cells are no floor and touch some; with `MARGIN` cells more on every side of the text."""
-        floor = np.pad(self.maze.floor, MARGIN)
-        near = np.zeros_like(floor)
-        for row, column in NEIGHBOURHOOD:
-            near |= np.roll(floor, (row, column), (0, 1))
-        return near & ~floor
-
-    @cached_property
     def walls(self) -> np.ndarray:
         """Rectangles as (x, y, half width, half height): wall cells at the floor, joined along rows."""
+        floor = np.pad(self.maze.floor, 2)  # walls stand on the first cell beyond the text
+        near = np.any([np.roll(floor, step, (0, 1)) for step in NEIGHBOURHOOD], axis=0)
         boxes = []
-        for row, line in enumerate(self._wall_cells):
+        for row, line in enumerate(near & ~floor):
             edges = np.flatnonzero(np.diff(np.concatenate([[False], line, [False]]).astype(int)))
             for begin, end in edges.reshape(-1, 2):
-                x, y = self.centre(np.array([row - MARGIN, (begin + end - 1) / 2 - MARGIN]))
+                x, y = self.centre(np.array([row - 2, (begin + end - 1) / 2 - 2]))
                 boxes.append((x, y, (end - begin) * self.cell / 2, self.cell / 2))
         return np.array(boxes)
-
-    @cached_property
-    def _wall_at(self) -> np.ndarray:
-        """The number of the rectangle that covers each of `_wall_cells`; some other one elsewhere."""
-        begins = self._wall_cells & ~np.roll(self._wall_cells, 1, axis=1)
-        return np.maximum(np.cumsum(begins).reshape(begins.shape) - 1, 0)
-
-    def clearance(self, points: np.ndarray) -> np.ndarray:
-        """How far points are from the nearest wall; 0 inside one."""
-        flat = np.reshape(points, (-1, 2))
-        away = self._clearance_nearby(flat)
-        far = np.flatnonzero(away > self.cell / 2)
-        for some in np.array_split(far, 1 + len(far) * len(self.walls) // PAIRS_AT_ONCE):
-            away[some] = np.min(_beyond(flat[some, None], self.walls), axis=-1)
-        return away.reshape(np.shape(points)[:-1])
-
-    def _clearance_nearby(self, points: np.ndarray) -> np.ndarray:
-        """`clearance`, where it is less than a cell; elsewhere that or more.
-
-        A wall that is nearer than a cell covers one of the cells round the point.
-        """
-        last, around = np.array(self._wall_at.shape) - 1, np.array(NEIGHBOURHOOD)
-        away = np.empty(len(points))
-        for some in np.array_split(np.arange(len(points)), 1 + len(points) * len(around) // PAIRS_AT_ONCE):
-            cells = np.clip((self.cell_at(points[some]) + MARGIN)[:, None] + around, 0, last)
-            walls = self.walls[self._wall_at[cells[..., 0], cells[..., 1]]]
-            away[some] = np.min(_beyond(points[some, None], walls), axis=-1)
-        return away
 
     def on_floor(self, points: np.ndarray) -> np.ndarray:
         """Whether points lie in floor cells."""
@@ -195,11 +156,26 @@ class Arena:
         return np.asarray(inside & self.maze.floor[row.clip(0, height - 1), column.clip(0, width - 1)])
 
     def has_room(self, points: np.ndarray) -> np.ndarray:
-        """Whether the body fits there: on the floor, and no nearer to a wall than its radius."""
+        """Whether the body fits there: on the floor, and no nearer to a wall than its radius.
+
+        The radius is less than half a cell, so only the cells around a point's own can be too near.
+        """
         points = np.asarray(points)
         room = self.on_floor(points)
-        room[room] = self._clearance_nearby(points[room]) >= self.body.radius
+        row, column = self.cell_at(points[room]).T
+        right, up = (points[room] - self.centre(np.stack([row, column], axis=-1))).T
+        fits = np.ones(len(row), bool)
+        for down, aside in NEIGHBOURHOOD:
+            x = np.maximum(np.abs(right - aside * self.cell) - self.cell / 2, 0.0)
+            y = np.maximum(np.abs(up + down * self.cell) - self.cell / 2, 0.0)
+            fits &= self._padded[row + 1 + down, column + 1 + aside] | (np.hypot(x, y) >= self.body.radius)
+        room[room] = fits
         return room
+
+    @cached_property
+    def _padded(self) -> np.ndarray:
+        """The floor, with a cell of wall around the text."""
+        return np.pad(self.maze.floor, 1)
 
     def random_positions(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Where episodes start: uniformly wherever there is room."""
@@ -263,12 +239,6 @@ class Arena:
         straight = np.linalg.norm(points - self.goal, axis=-1)
         there = straight <= 2 * self.spacing
         return np.where(there, straight, np.maximum(lengths[place] + away, straight))
-
-
-def _beyond(points: np.ndarray, walls: np.ndarray) -> np.ndarray:
-    """How far points are from walls, (x, y, half width, half height); 0 inside."""
-    beyond = np.abs(points - walls[..., :2]) - walls[..., 2:]
-    return np.linalg.norm(np.maximum(beyond, 0.0), axis=-1)
 
 
 def _shifted(shape: tuple[int, ...], step: tuple[int, int]) -> tuple[tuple, tuple]:

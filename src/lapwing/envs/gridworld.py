@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import MOVES, Maze, read_maze
+from lapwing.storage import memory_bytes
 
 Observation = Literal["index", "position", "image"]
 WALL, GROUND, AGENT, GOAL = (40, 44, 52), (236, 236, 230), (31, 119, 180), (200, 60, 50)
@@ -91,7 +92,7 @@ class GridWorld:
         """The fewest moves from each state to `goal_state`; to several goals, one row for each."""
         return dijkstra(self.transition_matrix().T, unweighted=True, indices=goal_state)
 
-    def observations(self, kind: Observation) -> np.ndarray:
+    def observations(self, kind: str) -> np.ndarray:
         """What the agent sees in each state, one row a state.
 
         `index`: the state's number (the one-hot vector is never written out); `position`: (row, column)
@@ -103,6 +104,12 @@ class GridWorld:
             extent = np.maximum(np.array(self.maze.floor.shape) - 1, 1)
             return (2 * self.cells / extent - 1).astype(np.float32)
         if kind == "image":
+            size = 3 * self.n_states * self.maze.floor.size
+            if size > memory_bytes():
+                raise ConfigError(
+                    f"observation 'image' of {self.n_states:,} states takes {size >> 30:,} GiB of memory; "
+                    "choose index or position"
+                )
             images = np.repeat(self.background()[None], self.n_states, axis=0)
             images[np.arange(self.n_states), *self.cells.T] = AGENT
             return images
@@ -199,7 +206,7 @@ class GridWorldEnv(gymnasium.Env):
             goal: (row, column), in place of the maze's own goal.
             render_mode: `rgb_array` or None.
         """
-        self.world = GridWorld(maze if isinstance(maze, Maze) else read_maze(maze), stay)
+        self.world = GridWorld(read_maze(maze), stay)
         self.table = self.world.observations(observation)
         self.goal_state = self.world.goal_state if goal is None else self.world.check_cell(goal)
         if render_mode not in (None, "rgb_array"):

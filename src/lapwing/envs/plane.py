@@ -23,6 +23,7 @@ from scipy import sparse
 from lapwing.envs.gridworld import AGENT, GOAL, GridWorld
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import PLANE, Maze, is_plane, parse_maze, plane_names, read_maze
+from lapwing.settings.checks import check_size
 
 Progress = Callable[[int, int], None]
 Cell = tuple[int, int]
@@ -211,6 +212,8 @@ def random_walks(
             f"transitions and episode_length must be at least 1, not {transitions} and {episode_length}"
         )
     episodes = -(-transitions // episode_length)
+    longer = "transitions" if transitions > episode_length else "episode_length"
+    check_size(longer, episodes * (episode_length + 1) * 8)
     generator = np.random.default_rng(seed)
     seen = np.empty((episodes, episode_length + 1, 2), np.float32)
     seen[:, 0] = positions = plane.sample_starts(episodes, generator)
@@ -250,7 +253,7 @@ class PlaneEnv(gymnasium.Env):
         """Open a maze."""
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
-        self.plane = Plane(maze if isinstance(maze, Maze) else read_maze(maze), reach, goal)
+        self.plane = Plane(read_maze(maze), reach, goal)
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)

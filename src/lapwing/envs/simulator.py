@@ -11,6 +11,7 @@ import numpy as np
 
 from lapwing.envs.arena import EPISODE_LENGTH, Arena, body_file
 from lapwing.errors import ConfigError
+from lapwing.settings.checks import check_size
 
 ANT_POSE = np.array([0.75, 1, 0, 0, 0, *(0, 1) * 4])
 """Height, orientation as a quaternion, and hip and knee of each leg, where an Ant stands."""
@@ -140,6 +141,7 @@ def random_episodes(
     """
     length = min(EPISODE_LENGTH, transitions)
     episodes = -(-transitions // length)
+    check_size("transitions", 4 * episodes * (length + 1) * simulator.n_observations)
     seen = np.empty((episodes, length + 1, simulator.n_observations), np.float32)
     for begin in range(0, episodes, TOGETHER):
         generator = np.random.default_rng([seed, begin])
@@ -156,15 +158,16 @@ def random_episodes(
 
 def goal_observation(arena: Arena, *, whole: bool) -> np.ndarray:
     """(x, y) of the goal, or a whole state that achieves it: the body at rest there."""
-    if not whole:
-        return arena.goal.astype(np.float32)
-    simulator = Simulator(arena)
-    return simulator.observe(simulator.at_rest(arena.goal[None]))[0]
+    return _at_rest(arena, arena.goal[None], whole=whole)[0]
 
 
 def point_observations(arena: Arena, *, whole: bool) -> np.ndarray:
     """(x, y) of each of the arena's points, or whole states of the body at rest there."""
+    return _at_rest(arena, arena.points, whole=whole)
+
+
+def _at_rest(arena: Arena, positions: np.ndarray, *, whole: bool) -> np.ndarray:
     if not whole:
-        return arena.points.astype(np.float32)
+        return positions.astype(np.float32)
     simulator = Simulator(arena)
-    return simulator.observe(simulator.at_rest(arena.points))
+    return simulator.observe(simulator.at_rest(positions))

@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lapwing.figures.pool import Worker
 from lapwing.figures.runner import OnStatus, Status, group_of
+from lapwing.figures.worker import Worker
 
 SECONDS_BETWEEN_LINES = 15.0
 
@@ -26,7 +26,7 @@ def dashboard(console: Console) -> Iterator[OnStatus]:
 
 
 def status_view(status: Status) -> Group:
-    """Each group of runs: done, running, failed, and the seconds of one; then what the workers do."""
+    """Each group of runs: done, running, failed, and the seconds of one; then the run of each worker."""
     return Group(_table(status), *(_line(worker) for worker in status.workers if worker.run))
 
 
@@ -43,7 +43,7 @@ def _table(status: Status) -> Table:
             *group,
             f"{sum(key in status.done for key in keys)}/{len(keys)}",
             str(running.count(group) or ""),
-            f"[red]{failed}[/]" if failed else "",
+            Text(str(failed), style="red") if failed else "",
             f"{sum(taken) / len(taken):.1f}" if taken else "",
         )
     return table

@@ -6,12 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lapwing.figures.grid import Measure, Measured, Row, Run, recipe
-from lapwing.figures.learning_speed import task_of
-from lapwing.figures.shaping import AUDITED, phi_recipe
+from lapwing.figures.maze_agents import AUDITED, phi_recipe, task_of
 from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import interval, markdown_table, select
 from lapwing.plots import draw_goal_maps
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 from lapwing.runs.learn import run as learn_into
 from lapwing.settings.learn import PRESETS, LearnSettings, RewardForm
 from lapwing.shaping.audit import Audit, audit
@@ -49,7 +48,9 @@ def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
         to = task.distances()
         if run.reward != "l2":
             settings, begun = LearnSettings.from_keywords(run.settings), (folder / "config.json").is_file()
-            phi = learn_into(MAZE, settings, folder, resume=begun, on_progress=on_progress).representation
+            phi = learn_into(
+                task.world.maze, settings, folder, resume=begun, on_progress=on_progress
+            ).representation
             form, filter = "laplacian", chosen_filter(None, phi)
             embedded = embedded_states(task.world, "position", phi, filter)
             to = task.distances(embedded, default_scale(task, form, filter, embedded))

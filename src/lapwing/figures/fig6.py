@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from lapwing.figures.gaps import NOTE, comparison, gap_panels, gap_tables
+from lapwing.figures.fig3 import NOTE, comparison, gap_panels, gap_tables
 from lapwing.figures.grid import Row, Run
 from lapwing.figures.methods import about_recipe, execute, method_runs
 from lapwing.figures.study import Preset, Study

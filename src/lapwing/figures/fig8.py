@@ -1,29 +1,54 @@
 """Figure 8: φ learned while the agent learns, against φ learned before."""
 
 import dataclasses
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from lapwing.figures import reaching, shaping
+from lapwing.agents.evaluation import steps_to_success
+from lapwing.figures import arena_agents, maze_agents
 from lapwing.figures.grid import Measured, Row, Run, recipe
-from lapwing.figures.learning_speed import task_of
-from lapwing.figures.learning_speed import words_of_steps as steps_to_optimum
-from lapwing.figures.reaching_speed import in_words as steps_to_success
+from lapwing.figures.learning_speed import ABOUT_NEVER, Count, curve_of, speed_of
+from lapwing.figures.statistics import Range, equivalence, paired_interval
 from lapwing.figures.study import Preset, Study
-from lapwing.figures.tables import Interval, interval, markdown_table, select
+from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, OnlinePanel, draw_online
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
+from lapwing.runs.train_dqn import steps_to_optimum
 
 NOTE = "the reward is mix; λ is annealed to 0.95 where φ is learned online"
-ARENA, MAZE = reaching.PANELS[0], "TwoRoom"
-MIX = next(curve for curve in shaping.COMPARED if curve.reward == "mix")
+ARENA, MAZE = arena_agents.PANELS[0], "TwoRoom"
+MIX = next(curve for curve in maze_agents.COMPARED if curve.reward == "mix")
 LABELS = {"": "pretrained", " online": "online"}
 """How methods end, and their curves are called."""
+
+
+class Target(NamedTuple):
+    """Where agents are compared, by what, and which differences do not matter."""
+
+    name: str
+    method: str
+    metric: str
+    within: Range
+    """From the worst to the best."""
+    margin: float
+    """Of the metric."""
+    goal: str
+    steps_to_goal: Count
+    steps_margin: float
+    """Of the steps to the goal: those between two evaluations."""
+
+
 _ABOUT = (
-    "The last evaluation, and how soon it was good: 90 % success in the arena, within 2 of the optimal "
-    "return in the maze. Steps that pretraining takes are not counted. Alike: whether the two intervals of "
-    "the last evaluation overlap."
+    "The last evaluation, and the steps to 90 % success in the arena, to within 2 of the optimal return in "
+    f"the maze. Steps that pretraining takes are not counted. {ABOUT_NEVER}"
+)
+_ABOUT_EQUIVALENCE = (
+    "The mean paired difference (same seed) with its 95 % t-interval. Equivalent: two one-sided paired "
+    "t-tests at 5 % (TOST) say that it is smaller than the margin. Else different if the interval leaves out "
+    "0, else undecided. The margins: one start in twenty, one step of return, one evaluation."
 )
 
 
@@ -32,8 +57,8 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
     found = []
     for seed in range(seeds):
         for online in (False, True):
-            found.append(reaching.reaching_run("fig8", preset, ARENA, "mix", seed, online=online))
-            run = shaping.shaping_run("fig8", preset, MAZE, MIX, seed)
+            found.append(arena_agents.arena_run("fig8", preset, ARENA, "mix", seed, online=online))
+            run = maze_agents.maze_run("fig8", preset, MAZE, MIX, seed)
             found.append(_online(run) if online else run)
     return found
 
@@ -46,63 +71,78 @@ def _online(run: Run) -> Run:
 
 def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
     """Train the agent of a run, in its arena or maze."""
-    study = reaching if run.method.startswith("ddpg") else shaping
+    study = arena_agents if run.method.startswith("ddpg") else maze_agents
     return study.execute(run, folder, on_progress)
+
+
+def _targets() -> tuple[Target, Target]:
+    optimum = maze_agents.task_of(MAZE).optimal_return
+    return (
+        Target(
+            ARENA.arena,
+            "ddpg",
+            "success",
+            within=RANGES["success"],
+            margin=0.05,
+            goal="90 % success",
+            steps_to_goal=steps_to_success,
+            steps_margin=float(ARENA.evaluate_every),
+        ),
+        Target(
+            MAZE,
+            "dqn",
+            "return",
+            within=maze_agents.return_range(MAZE),
+            margin=1.0,
+            goal="within 2 of the optimum",
+            steps_to_goal=partial(steps_to_optimum, optimum=optimum),
+            steps_margin=float(maze_agents.EVALUATE_EVERY),
+        ),
+    )
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """Success in the arena and the mean return in the maze, over the steps."""
     panels = {
-        f"{ARENA.arena} ({preset})": OnlinePanel(_curves(rows, "ddpg"), "success", 1.0),
-        f"{MAZE} ({preset})": OnlinePanel(_curves(rows, "dqn"), "mean return", task_of(MAZE).optimal_return),
+        f"{target.name} ({preset})": OnlinePanel(_curves(rows, target), target.metric, target.within[1])
+        for target in _targets()
     }
     return draw_online(panels)
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
-    """How good at the end, how soon, and whether the two are alike."""
-    lines = []
-    for method, steps in (("ddpg", _steps_in_arena), ("dqn", _steps_in_maze)):
-        last = {ending: _last(rows, method + ending) for ending in LABELS}
+    """How good at the end, how soon, and whether online and pretrained are equivalent."""
+    measured, compared = [], []
+    for target in _targets():
+        cells = {ending: _cell(rows, target, ending) for ending in LABELS}
+        speeds = {ending: speed_of(cell, target.steps_to_goal) for ending, cell in cells.items()}
         for ending, label in LABELS.items():
-            cells = select(rows, method=method + ending)
-            target = ARENA.arena if method == "ddpg" else MAZE
-            alike = _alike(*last.values()) if ending else None
-            lines.append([target, label, last[ending], steps(cells), alike])
-    return [_ABOUT, "", *markdown_table(["target", "φ", "last evaluation", "steps", "alike"], lines)]
+            last = interval(last_evaluation(cells[ending]), within=target.within)
+            measured.append([target.name, label, last, speeds[ending]])
+        before, online = (by_seed(last_evaluation(cell)) for cell in cells.values())
+        compared.append([target.name, f"last {target.metric}", *_compared(online, before, target.margin)])
+        before, online = (speed.steps if speed else {} for speed in speeds.values())
+        compared.append(
+            [target.name, f"steps to {target.goal}", *_compared(online, before, target.steps_margin)]
+        )
+    lines = [_ABOUT, "", *markdown_table(["target", "φ", "last evaluation", "steps"], measured), ""]
+    header = ["target", "measure", "online - pretrained", "margin", "verdict"]
+    return [*lines, _ABOUT_EQUIVALENCE, "", *markdown_table(header, compared)]
 
 
-def _metric(method: str) -> str:
-    return "success" if method.startswith("ddpg") else "return"
+def _cell(rows: list[Row], target: Target, ending: str) -> list[Row]:
+    return select(rows, method=target.method + ending, metric=target.metric)
 
 
-def _curves(rows: list[Row], method: str) -> dict[str, Curve]:
-    curves = {}
-    for ending, label in LABELS.items():
-        cell = select(rows, method=method + ending, metric=_metric(method))
-        steps = sorted({row["step"] for row in cell})
-        if steps:
-            curves[label] = Curve.of({step: interval(cell, step=step) for step in steps})
-    return curves
+def _curves(rows: list[Row], target: Target) -> dict[str, Curve]:
+    found = {label: curve_of(_cell(rows, target, ending), target.within) for ending, label in LABELS.items()}
+    return {label: curve for label, curve in found.items() if curve}
 
 
-def _last(rows: list[Row], method: str) -> Interval | None:
-    cell = select(rows, method=method, metric=_metric(method))
-    return interval(cell, step=max(row["step"] for row in cell)) if cell else None
-
-
-def _alike(first: Interval | None, second: Interval | None) -> str | None:
-    if first is None or second is None:
-        return None
-    return "yes" if first.low <= second.high and second.low <= first.high else "no"
-
-
-def _steps_in_arena(cells: list[Row]) -> str | None:
-    return steps_to_success(cells, "mix")
-
-
-def _steps_in_maze(cells: list[Row]) -> str | None:
-    return steps_to_optimum(cells, MAZE, "mix")
+def _compared(online: dict[int, float], before: dict[int, float], margin: float) -> list[object]:
+    """The difference, the margin and the verdict."""
+    found = paired_interval(online, before)
+    return [found, f"{margin:,g}", found and equivalence(online, before, margin)]
 
 
 STUDY = Study(

@@ -2,7 +2,8 @@
 
 A run is known by its key, a digest of all that is asked for. Rows with that key in the table mean that it
 has been done, on whatever day and machine; rows of what is no longer asked for stay. What lapwing chooses
-itself is not in the key: the column `version` tells what chose it.
+itself is not in the key: the column `version` tells what chose it. Tables may be merged by hand, so they
+carry no digest; every cell is checked when they are read.
 """
 
 import csv
@@ -10,6 +11,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,6 +90,17 @@ COLUMNS = (
 )
 _WHOLE, _NUMBERS = ("n", "d", "seed", "step"), ("beta", "lam", "value", "seconds")
 _MAY_BE_EMPTY = ("beta", "lam", "reward", "step")
+_OF_A_MEASURE = ("step", "metric", "value")
+_WORD, _NUMBER = r"[A-Za-z][A-Za-z0-9 _-]*", r"\d+(\.\d+)?(e[+-]?\d+)?"
+_FORMS = (
+    dict.fromkeys(("figure", "environment", "method", "input", "reward", "metric"), _WORD)
+    | dict.fromkeys(_WHOLE, r"\d{1,18}")
+    | dict.fromkeys(_NUMBERS, _NUMBER)
+    | {"value": rf"-?({_NUMBER}|inf)|nan", "preset": "quick|paper", "key": "[0-9a-f]{12}"}
+    | {"version": r"\d+\.\d+[0-9a-z.+]*"}
+)
+"""What a cell of each column looks like."""
+_BELOW = {"seed": 2**32, "lam": 1}
 Row = dict[str, Any]
 
 
@@ -99,16 +112,22 @@ def rows_of(run: Run, measured: Measured) -> list[Row]:
 
 
 def read_table(path: Path) -> list[Row]:
-    """The rows of a CSV file; none if there is no file."""
-    if not path.is_file():
+    """The rows of a CSV file; none if there is no file. What cannot be a row is refused by its line."""
+    if not storage.is_file(path):
         return []
-    reader = csv.DictReader(io.StringIO(path.read_bytes().decode(errors="replace")))
-    if reader.fieldnames is None or list(reader.fieldnames) != list(COLUMNS):
-        raise CheckpointError(
-            f"{path} is not a table of results: its columns are {reader.fieldnames}, not {list(COLUMNS)}; "
-            "move it away, or choose another --out"
-        )
-    return [_typed(path, number, row) for number, row in enumerate(reader, 2)]
+    reader = csv.DictReader(io.StringIO(storage.read_bytes(path).decode(errors="replace")))
+    try:
+        columns = list(reader.fieldnames or [])
+        if columns != list(COLUMNS):
+            raise CheckpointError(
+                f"{path} is not a table of results: its columns are {columns}, not {list(COLUMNS)}; "
+                "move it away, or choose another --out"
+            )
+        rows = [_typed(path, number, row) for number, row in enumerate(reader, 2)]
+    except csv.Error as error:
+        raise CheckpointError(f"{path} is not a table of results ({error}); move it away") from error
+    _check_agreement(path, rows)
+    return rows
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> None:
@@ -126,15 +145,49 @@ def _order(row: Row) -> tuple:
     return tuple((row[name] is not None, row[name]) for name in names)
 
 
-def _typed(path: Path, number: int, row: dict[str, str]) -> Row:
-    try:
-        typed: Row = {name: row[name] or None for name in COLUMNS}
-        typed |= {name: int(row[name]) for name in _WHOLE if row[name]}
-        typed |= {name: float(row[name]) for name in _NUMBERS if row[name]}
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged in line {number} ({error}); mend or delete it") from error
-    missing = [name for name in COLUMNS if typed[name] is None and name not in _MAY_BE_EMPTY]
-    if missing or len(row) > len(COLUMNS):
-        what = f"no {missing[0]}" if missing else "too many cells"
-        raise CheckpointError(f"{path} is damaged in line {number}: {what}; mend or delete it")
+def _typed(path: Path, number: int, row: dict[str, Any]) -> Row:
+    if set(row) != set(COLUMNS):
+        raise _damaged(path, number, "it has too many cells")
+    for name, text in row.items():
+        empty = not text and name in _MAY_BE_EMPTY and text is not None
+        if not empty and not re.fullmatch(_FORMS[name], text or ""):
+            raise _damaged(path, number, f"{name} cannot be {text!r}")
+    typed: Row = {name: text or None for name, text in row.items()}
+    typed |= {name: int(row[name]) for name in _WHOLE if row[name]}
+    typed |= {name: float(row[name]) for name in _NUMBERS if row[name]}
+    for name, bound in _BELOW.items():
+        if typed[name] is not None and typed[name] >= bound:
+            raise _damaged(path, number, f"{name} cannot be {row[name]}")
     return typed
+
+
+def _check_agreement(path: Path, rows: list[Row]) -> None:
+    """Refuse a row that disagrees with another of the same run, or stands there twice."""
+    runs: dict[str, list] = {}
+    seen = set()
+    for number, row in enumerate(rows, 2):
+        shared = [row[name] for name in COLUMNS if name not in _OF_A_MEASURE]
+        if runs.setdefault(row["key"], shared) != shared:
+            raise _damaged(path, number, f"it disagrees with another row of the run {row['key']}")
+        if (row["key"], row["metric"], row["step"]) in seen:
+            raise _damaged(path, number, f"{row['metric']} of the run {row['key']} stands there twice")
+        seen.add((row["key"], row["metric"], row["step"]))
+
+
+def check_runs(path: Path, rows: list[Row], runs: Iterable[Run]) -> None:
+    """Refuse rows that say of one of these runs what its key denies."""
+    known = {run.key: run for run in runs}
+    fields = {field.name for field in dataclasses.fields(Run)} - {"preset", "figure"}
+    names = [name for name in COLUMNS if name in fields]
+    for row in rows:
+        run = known.get(row["key"])
+        wrong = [name for name in names if run is not None and row[name] != getattr(run, name)]
+        if wrong:
+            raise CheckpointError(
+                f"{path} is damaged: {wrong[0]} of the run {row['key']} is {getattr(run, wrong[0])!r}, not "
+                f"{row[wrong[0]]!r}; mend or delete it"
+            )
+
+
+def _damaged(path: Path, number: int, what: str) -> CheckpointError:
+    return CheckpointError(f"{path} is damaged in line {number}: {what}; mend or delete it")

@@ -8,7 +8,8 @@ from lapwing.figures.grid import Measure, Measured, Run, recipe
 from lapwing.figures.study import Preset
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
-from lapwing.runs.learn import OnProgress
+from lapwing.mazes import read_maze
+from lapwing.progress import OnProgress
 from lapwing.runs.learn import run as learn_into
 from lapwing.settings.learn import LearnSettings
 from lapwing.timing import stopwatch
@@ -97,7 +98,9 @@ def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
 
 def _learned(settings: LearnSettings, folder: Path, on_progress: OnProgress) -> Measured:
     begun = (folder / "config.json").is_file()
-    result = learn_into(ENVIRONMENT, settings, folder, resume=begun, on_progress=on_progress).result
+    result = learn_into(
+        read_maze(ENVIRONMENT), settings, folder, resume=begun, on_progress=on_progress
+    ).result
     names = ("gap", "rank", "gap_floor", "steps", "compile_seconds")
     measures = [Measure(name, float(result[name])) for name in names]
     return Measured(measures, result["prepare_seconds"] + result["learn_seconds"])

@@ -42,6 +42,7 @@ def reproduce(
     jobs: int = 1,
     seeds: int = SEEDS,
     only: tuple[str, ...] = (),
+    draw_only: bool = False,
     retry: bool = False,
     overwrite: bool = False,
     on_status: OnStatus | None = None,
@@ -55,6 +56,7 @@ def reproduce(
         jobs: worker processes, one thread each.
         seeds: how many seeds, from 0 on.
         only: choose part of the grid, as `("input=position", "n=1000")`.
+        draw_only: run nothing; write the text and the picture of what is in the table.
         retry: try failed runs again.
         overwrite: do runs again that are in the table.
         on_status: called with the state of the grid now and then.
@@ -63,6 +65,8 @@ def reproduce(
     for name, number in (("jobs", jobs), ("seeds", seeds)):
         if number < 1:
             raise ConfigError(f"{name} must be at least 1, not {number}")
+    if draw_only and (only or retry or overwrite):
+        raise ConfigError("draw_only runs nothing; leave out only, retry and overwrite")
     runs = study.runs(preset, seeds)
     chosen = choose(runs, only)
     storage.make_folder(out)
@@ -72,7 +76,7 @@ def reproduce(
     if runs:
         rows, failures = execute_grid(
             runs,
-            {run.key for run in chosen},
+            set() if draw_only else {run.key for run in chosen},
             table,
             jobs=jobs,
             borrowed=_borrowed(study, out),
@@ -137,7 +141,8 @@ def _text(study: Study, preset: Preset, runs: list[Run], rows: list[Row], pictur
     command += f" --seeds {seeds}" if runs and seeds != SEEDS else ""
     made = f"Made by `{command}`, lapwing {__version__}."
     if runs:
-        made += f" Means over {seeds} seeds with 95 % bootstrap intervals; {study.note}."
+        means = f"Means over {seeds} seeds with 95 % t-intervals" if seeds > 1 else "One seed, no intervals"
+        made += f" {means}; {study.note}."
     missing = {run.key for run in runs} - {row["key"] for row in rows}
     if missing:
         made += f" **{len(missing)} of {len(runs)} runs are not done yet**; a dash is a cell without any."

@@ -1,9 +1,10 @@
-"""Running a grid: what is not yet in the table, by several workers, to be stopped and taken up at any moment.
+"""Running a grid: the runs that are not yet in the table, by several workers; it can be stopped and resumed.
 
 Beside the table `OUT/FIGURE.csv` stands the folder `OUT/.FIGURE`: a lock, the folders of unfinished runs with
 their checkpoints, compiled programs, and the runs that failed with their errors.
 """
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from lapwing import storage
-from lapwing.figures.grid import Measure, Measured, Row, Run, read_table, rows_of, write_table
-from lapwing.figures.pool import GONE, Pool, Worker
+from lapwing.errors import CheckpointError
+from lapwing.figures.grid import Measure, Measured, Row, Run, check_runs, read_table, rows_of, write_table
+from lapwing.figures.worker import DIED, Pool, Worker
 
 Group = tuple[str, str]
 """Method and input, or reward and maze: runs that take about as long as each other."""
@@ -84,6 +86,7 @@ def execute_grid(
         rows = [row for row in read_table(table) if not (overwrite and row["key"] in chosen)]
         missing = wanted - {row["key"] for row in rows} - (chosen if overwrite else set())
         rows += [row for row in borrowed or [] if row["key"] in missing]
+        check_runs(table, rows, runs)
         record = _Record(table, folder / "failures.json", rows)
         again = chosen if overwrite else chosen & set(record.failures) if retry else set()
         record.forget(again)
@@ -103,20 +106,32 @@ def execute_grid(
         )
 
 
+def read_failures(path: Path) -> dict[str, str]:
+    """The keys of runs that failed, with the error of each; lapwing 0.1.0 wrote them without a digest."""
+    failures = storage.read_json(path) if storage.is_file(path) else {}
+    if isinstance(failures, dict) and "sha256" in failures:
+        failures = storage.read_checked_json(path)
+    if not isinstance(failures, dict) or not all(
+        re.fullmatch("[0-9a-f]{12}", key) and isinstance(error, str) for key, error in failures.items()
+    ):
+        raise CheckpointError(f"{path} is damaged; delete it, and the runs that failed are tried again")
+    return failures
+
+
 class _Record:
     """The table and the failures, on disk and in memory."""
 
     def __init__(self, table: Path, failed: Path, rows: list[Row]):
         self._table, self._failed, self.rows = table, failed, rows
         self.done = {row["key"] for row in rows}
-        self.failures: dict[str, str] = storage.read_json(failed) if failed.is_file() else {}
+        self.failures = read_failures(failed)
         self.forget(self.done)
 
     def forget(self, keys: set[str]) -> None:
         """Let these count as not failed."""
         if keys & set(self.failures):
             self.failures = {key: error for key, error in self.failures.items() if key not in keys}
-            storage.write_json(self._failed, self.failures)
+            storage.write_checked_json(self._failed, self.failures)
 
     def add(self, run: Run, measured: Measured) -> None:
         self.rows += rows_of(run, measured)
@@ -125,7 +140,7 @@ class _Record:
 
     def fail(self, run: Run, error: str) -> None:
         self.failures[run.key] = error
-        storage.write_json(self._failed, self.failures)
+        storage.write_checked_json(self._failed, self.failures)
 
 
 def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_status: OnStatus | None) -> None:
@@ -136,10 +151,10 @@ def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_sta
             while waiting and (worker := pool.idle()):
                 run = waiting.popleft()
                 began[run.key] = time.monotonic()
-                worker.begin(run, folder / run.key)
-            heard = pool.hear(seconds=0.5)
-            if heard:
-                _note(*heard, record, status, began, folder)
+                worker.start(run, folder / run.key)
+            received = pool.receive(seconds=0.5)
+            if received:
+                _handle(*received, record, status, began, folder)
             status.workers, status.waiting = list(pool.workers), list(waiting)
             if on_status:
                 on_status(status)
@@ -147,27 +162,27 @@ def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_sta
         pool.close()
 
 
-def _note(
+def _handle(
     worker: Worker,
-    said: dict[str, Any],
+    message: dict[str, Any],
     record: _Record,
     status: Status,
     began: dict[str, float],
     folder: Path,
 ) -> None:
-    """Take in what a worker says: progress, measures, an error, or that it is gone."""
-    if "progress" in said:
-        worker.progress = tuple(said["progress"])
+    """Record a worker's message: progress, measures, an error, or that it died."""
+    if "progress" in message:
+        worker.progress = tuple(message["progress"])
         return
     run, worker.run = worker.run, None
     if run is None:
         return
-    if said is GONE:
-        record.fail(run, worker.last_words())
-    elif "error" in said:
-        record.fail(run, said["error"])
+    if message is DIED:
+        record.fail(run, worker.exit_message())
+    elif "error" in message:
+        record.fail(run, message["error"])
     else:
-        measures = [Measure(*measure) for measure in said["measures"]]
-        record.add(run, Measured(measures, said["seconds"]))
+        measures = [Measure(*measure) for measure in message["measures"]]
+        record.add(run, Measured(measures, message["seconds"]))
         status.seconds.setdefault(group_of(run), []).append(time.monotonic() - began[run.key])
         storage.remove_tree(folder / run.key)

@@ -8,7 +8,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from lapwing.figures.grid import Measured, Row, Run
-from lapwing.runs.learn import OnProgress
+from lapwing.progress import OnProgress
 
 Preset = Literal["quick", "paper"]
 
@@ -22,7 +22,7 @@ class Study:
     runs: Callable[[Preset, int], list[Run]]
     """The grid of a preset with a number of seeds."""
     execute: Callable[[Run, Path, OnProgress], Measured]
-    """Does one run, with a folder for checkpoints; after an interruption it is called again and goes on."""
+    """Does one run, with a folder for checkpoints; after an interruption it is called again and resumes."""
     draw: Callable[[list[Row], Preset], Figure]
     describe: Callable[[list[Row], Preset], list[str]]
     """The tables as lines of Markdown."""
@@ -30,13 +30,3 @@ class Study:
     """How to read the numbers, for a figure that has runs."""
     borrows: tuple[str, ...] = ()
     """Figures whose tables may hold runs of this one."""
-
-
-def nothing_to_run(preset: Preset, seeds: int) -> list[Run]:
-    """The grid of a figure that is only drawn."""
-    return []
-
-
-def cannot_execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
-    """What a figure that is only drawn does with a run."""
-    raise AssertionError(f"{run.figure} has no runs")

@@ -1,11 +1,11 @@
 """φ learned while a policy changes, from a training loop of the user's own.
 
-Each update takes the episodes that the policy has just made, keeps the most recent ones, and goes on learning
-from pairs of them. λ falls over the updates, for a policy that has learned moves faster (the paper).
+Each update adds the episodes that the policy has just made to the most recent ones, and takes some more steps
+on pairs of them. λ falls over the updates, for a policy that has learned moves faster (the paper).
 """
 
+import dataclasses
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,29 +13,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import subspace_angles
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, NonFiniteError
 from lapwing.laplacian.choose import LEARNING_RATES
 from lapwing.laplacian.encoders import EncoderSpec, data_bandwidth, default_encoder, fit_encoder
+from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import PhiLearner, PhiState
-from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
-from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, with_fixed_signs
-from lapwing.laplacian.sampling import draw_pairs, surviving_share
-from lapwing.laplacian.step_size import step_size
+from lapwing.laplacian.representation import Representation
+from lapwing.laplacian.sampling import annealed_lam, draw_pairs, surviving_share
 from lapwing.laplacian.target import Target
-from lapwing.runs.learn import REFERENCE_STATES
+from lapwing.laplacian.train import encoder_spec
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import EncoderName, ResolvedSettings
 
 ONLINE = "online"
 """What the target of such a representation is called."""
 MOST_PAIRS = 20_000
-"""So many pairs tell the eigenfunctions apart after each update."""
-SOME_STATES = 2_000
-"""On so many states drift is measured."""
+"""Eigenfunctions are fitted on at most this many pairs after each update."""
+DRIFT_STATES = 2_000
+"""On how many states drift is measured."""
 PAIR_BYTES = 1 << 27
-"""So much of the pairs is laid out for the network at a time; images are large."""
+"""How much of the pairs is laid out for the network at a time; images are large."""
 
 
 class Update(NamedTuple):
@@ -55,7 +55,7 @@ class Update(NamedTuple):
     penalty: float
     drift: float
     """The largest principal angle, in radians, between the eigenfunctions now and after the last update, over
-    states that are kept; π/2 at first."""
+    states that are kept; π/2 after the first."""
     eigenvalues: np.ndarray
 
 
@@ -142,7 +142,7 @@ class OnlineLearner:
         return self._snapshot
 
     def update(self, episodes: Iterable[ArrayLike]) -> Update:
-        """Keep these episodes, learn for `steps` steps, and say what became of φ.
+        """Add these episodes, learn for `steps` steps, and return the losses, λ and drift.
 
         An update that raises an error changes nothing.
 
@@ -153,10 +153,12 @@ class OnlineLearner:
         self._check_alike(new)
         kept = self._kept_with(new)
         experience = self._experience(kept)
-        lam = self._lam()
-        model, losses = self._learn(self._model or self._untrained(experience), experience, lam)
-        now = _represent(model, experience)
-        moved = np.pi / 2 if self._snapshot is None else drift(self._snapshot, now, _some(experience))
+        target, lam = Target(ONLINE, experience), self._lam()
+        model, losses = self._learn(self._model or self._untrained(target, experience), experience, lam)
+        now = represent(target, model.settings, model.state.encoder, model.spec, most_pairs=MOST_PAIRS)
+        moved = np.pi / 2
+        if self._snapshot is not None:
+            moved = drift(self._snapshot, now, target.some_observations(DRIFT_STATES, seed=1))
         self._model, self._snapshot, self._episodes = model, now, kept
         self._updates += 1
         return Update(
@@ -197,32 +199,25 @@ class OnlineLearner:
         table = None if self._n_states is None else np.arange(self._n_states)
         return Experience(np.concatenate(episodes), np.array([len(one) for one in episodes]), table)
 
-    def _untrained(self, experience: Experience) -> "_Model":
+    def _untrained(self, target: Target, experience: Experience) -> "_Model":
         """A network whose input is fitted to the first episodes."""
-        given, shape = self._settings, experience.observation_shape
-        name = self._given["encoder"] or default_encoder(shape)
-        settings = {"encoder": name, "learning_rate": self._given["learning_rate"] or LEARNING_RATES[name]}
-        spec = EncoderSpec(
-            name=name,
-            shape=shape,
-            dim=given.dim + given.oversample,
-            n_states=self._n_states if name == "linear" else None,
-            hidden=given.hidden if name in ("mlp", "fourier") else (),
-            n_features=given.fourier_features,
-        )
+        name = self._given["encoder"] or default_encoder(target.observation_shape)
+        rate = self._given["learning_rate"] or LEARNING_RATES[name]
+        settings = dataclasses.replace(self._settings, encoder=name, learning_rate=rate)
+        spec = dataclasses.replace(encoder_spec(target, settings), n_states=self._n_states)
         seen = experience.observe(np.arange(len(experience.observations)))
         if name == "fourier":
-            places = experience.transitions(np.arange(experience.n_transitions))
-            settings["fourier_bandwidth"] = data_bandwidth(spec, seen, True, seen[places + 1] - seen[places])
-        resolved = ResolvedSettings(**(vars(given) | settings))
-        key = jax.random.fold_in(jax.random.key(given.seed), 1)
-        encoder = fit_encoder(spec, seen, standardise=True, bandwidth=resolved.fourier_bandwidth, key=key)
-        return _Model(resolved, spec, PhiLearner.of(resolved).init(encoder))
+            begins = experience.transitions(np.arange(experience.n_transitions))
+            bandwidth = data_bandwidth(spec, seen, True, seen[begins + 1] - seen[begins])
+            settings = dataclasses.replace(settings, fourier_bandwidth=bandwidth)
+        key = jax.random.fold_in(jax.random.key(settings.seed), 1)
+        encoder = fit_encoder(spec, seen, standardise=True, bandwidth=settings.fourier_bandwidth, key=key)
+        return _Model(settings, spec, PhiLearner.of(settings).init(encoder))
 
     def _lam(self) -> float:
         assert self._settings.lam_final is not None
         share = min(1.0, self._updates / max(1, self._anneal_updates - 1))
-        return float((1 - share) * self._settings.lam + share * self._settings.lam_final)
+        return annealed_lam(self._settings.lam, self._settings.lam_final, share)
 
     def _learn(
         self, model: "_Model", experience: Experience, lam: float
@@ -233,9 +228,9 @@ class OnlineLearner:
         at_once = max(1, PAIR_BYTES // experience.observe(pairs[0, : settings.batch]).nbytes)
         for begin in range(0, settings.steps, at_once):
             steps = min(at_once, settings.steps - begin)
-            places = pairs[:, begin * settings.batch : (begin + steps) * settings.batch]
+            indices = pairs[:, begin * settings.batch : (begin + steps) * settings.batch]
             shape = (2, steps, settings.batch, *experience.observation_shape)
-            u, v = jnp.asarray(experience.observe(places).reshape(shape))
+            u, v = jnp.asarray(experience.observe(indices).reshape(shape))
             state, metrics = _steps(PhiLearner.of(model.settings), state, u, v)
             for name, value in metrics.items():
                 sums[name] = sums.get(name, 0.0) + float(value)
@@ -260,33 +255,6 @@ def _transitions(episodes: list[np.ndarray]) -> int:
     return sum(len(episode) - 1 for episode in episodes)
 
 
-def _some(experience: Experience) -> np.ndarray:
-    """States that drift is measured on."""
-    rng = np.random.default_rng(1)
-    return experience.observe(np.sort(rng.integers(len(experience.observations), size=SOME_STATES)))
-
-
-def _represent(model: _Model, experience: Experience) -> Representation:
-    """φ with its eigenfunctions, told apart over the episodes that are kept."""
-    embed = partial(embed_batch, model.state.encoder)
-    ritz = rayleigh_ritz(*moments_of_experience(experience, embed, most=MOST_PAIRS), model.settings.dim)
-    places = np.random.default_rng(0).integers(len(experience.observations), size=REFERENCE_STATES)
-    phi = embed(experience.observe(places))
-    ritz = with_fixed_signs(ritz, phi)
-    coefficients = ritz.coefficients.astype(np.float32)
-    representation = Representation(
-        encoder=model.state.encoder,
-        spec=model.spec,
-        eigenvalues=ritz.eigenvalues,
-        coefficients=coefficients,
-        reference=(phi @ coefficients[1:] + coefficients[0]).astype(np.float32),
-        soft_distance=mean_distance(phi),
-        config={"target": ONLINE, "settings": model.settings.as_json(), "rank": ritz.rank},
-    )
-    representation.config["step"] = step_size(representation, Target(ONLINE, experience), 0)
-    return representation
-
-
 def drift(before: Representation, after: Representation, observations: np.ndarray) -> float:
     """The largest principal angle, in radians, between the spans of two representations' eigenfunctions.
 
@@ -295,11 +263,8 @@ def drift(before: Representation, after: Representation, observations: np.ndarra
         after: the other.
         observations: the states that they are compared on.
     """
-    bases = [
-        np.linalg.qr(np.asarray(rep.eigenfunctions(observations), np.float64))[0] for rep in (before, after)
-    ]
-    cosines = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
-    return float(np.arccos(np.clip(cosines.min(), 0.0, 1.0)))
+    spans = (np.asarray(rep.eigenfunctions(observations), np.float64) for rep in (before, after))
+    return float(subspace_angles(*spans).max())
 
 
 @eqx.filter_jit

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 from lapwing.errors import ConfigError
-from lapwing.integrations.goals import opened
+from lapwing.integrations.goals import as_representation
 from lapwing.integrations.torch import EXTRA_MISSING, to_torch, tracing
 from lapwing.laplacian.forward import What
 from lapwing.laplacian.representation import Representation
@@ -57,7 +57,7 @@ class LaplacianExtractor(BaseFeaturesExtractor):
         what: What = "eigenfunctions",
         append: bool = False,
     ):
-        learned = opened(representation)
+        learned = as_representation(representation)
         _check_space(observation_space, learned)
         phi = to_torch(learned, what)
         seen = get_flattened_obs_dim(observation_space) if append else 0

@@ -1,26 +1,29 @@
 """LaplacianEmbedding: Laplacian representations of point clouds and of trajectories, for scikit-learn.
 
-The estimator is a shell: a cloud becomes a walk between neighbours (`neighbours`), trajectories are
-experience, and what is learned from either is a `Representation` as any other.
+The estimator is a shell: a cloud becomes a random walk between neighbours, trajectories are experience, and
+what is learned from either is a `Representation` as any other. The walk is reversible, and its stationary
+distribution is in proportion to the sum of weights at each point.
 """
 
 import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
-from lapwing.integrations.neighbours import neighbour_distance, neighbour_graph, random_walks
 from lapwing.laplacian.chain import DENSE_LIMIT
 from lapwing.laplacian.forward import Forward
+from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import Target, open_target
-from lapwing.runs.learn import learn_target
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import LearnSettings
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.neighbors import NearestNeighbors
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
@@ -28,6 +31,8 @@ except ImportError as error:
 
 FILTERS = ("unit", "commute", "heat")
 ENCODERS = ("fourier", "mlp")
+FAINTEST = 1e-3
+"""No edge has a lower weight: an outlier next to a dense clump would be cut off by rounding."""
 FINENESS = 0.7
 """The Fourier bandwidth times the distance to the last of the neighbours, in standard deviations.
 
@@ -125,7 +130,7 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             settings = LearnSettings(**asked)
             target = open_target(Experience(rows, lengths), settings)
             _check_distinct(target.n_states, asked["dim"])
-        self.representation_, _ = learn_target(target, settings)
+        self.representation_ = learn_target(target, settings)
         self.eigenvalues_ = self.representation_.eigenvalues[1:]
         self.n_iter_ = self.representation_.config["settings"]["stop"]
         self._forward = Forward(self.representation_, self.filter, np.float64)
@@ -161,7 +166,7 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
     if parts > 1:
         warnings.warn(
             f"the {n_neighbors} nearest neighbours leave X in {parts} parts, which were joined by the "
-            "shortest edges between them: the first components tell the parts apart; "
+            "shortest edges between them: the first components separate the parts; "
             "raise n_neighbors to join them better",
             LapwingWarning,
             stacklevel=3,
@@ -177,6 +182,114 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
     walks = random_walks(weights, walkers, WALK_LENGTH, np.random.default_rng(asked["seed"]))
     seen = Experience(points[walks.reshape(-1)], np.full(walkers, WALK_LENGTH + 1))
     return Target("points", seen), LearnSettings(**(WALKED | suited | asked))
+
+
+def neighbour_graph(points: np.ndarray, n_neighbors: int) -> tuple[Any, int]:
+    """The weights of a connected, symmetric graph of neighbours, and into how many parts it fell at first.
+
+    An edge joins two points if either is among the nearest of the other. Its weight is
+    exp(-d² / (σ_u σ_v)), at least 0.001, with σ the distance to the neighbour in the middle of the
+    `n_neighbors`, so that the scale is that of the surroundings (Zelnik-Manor and Perona, 2004). Parts
+    between which there is no edge are joined by the shortest edges between them.
+
+    On swiss rolls of 500 points the first eigenvector has a rank correlation of 0.98 with the way along the
+    roll, in the mean of five; with weights of 1 it has 0.90, for edges across the gap count as much.
+
+    Args:
+        points: one a row, all distinct, at least two.
+        n_neighbors: how many neighbours of each point; all others where there are fewer.
+
+    Example:
+        >>> weights, parts = neighbour_graph(np.array([[0.0], [1.0], [10.0], [11.0]]), n_neighbors=1)
+        >>> parts, weights.nnz // 2
+        (2, 3)
+    """
+    n_neighbors = min(n_neighbors, len(points) - 1)
+    directed = sparse.csr_array(_nearest(points, n_neighbors).kneighbors_graph(mode="distance"))
+    scales = directed.data.reshape(len(points), n_neighbors)[:, (n_neighbors - 1) // 2]
+    lengths = directed.maximum(directed.T)
+    parts, label = connected_components(lengths)
+    if parts > 1:
+        here, there = shortest_bridges(points, label)
+        bridged = np.linalg.norm(points[here] - points[there], axis=1)
+        bridges = sparse.csr_array((bridged, (here, there)), shape=lengths.shape)
+        lengths = lengths.maximum(bridges).maximum(bridges.T)
+    edges = lengths.tocoo()
+    u, v = edges.coords
+    weights = np.maximum(np.exp(-(edges.data / scales[u]) * (edges.data / scales[v])), FAINTEST)
+    return sparse.csr_array((weights, (u, v)), shape=lengths.shape), int(parts)
+
+
+def shortest_bridges(points: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """The edges, as two rows of indices, of the least total length that join all parts to one.
+
+    The shortest edge out of a part, whichever comes next, is one of them (Borůvka).
+
+    Args:
+        points: one a row.
+        label: which part each point belongs to.
+
+    Example:
+        >>> here, there = shortest_bridges(np.array([[0.0], [1.0], [5.0]]), np.array([0, 0, 1]))
+        >>> int(here[0]), int(there[0])
+        (2, 1)
+    """
+    bridges: list[Any] = []
+    names, sizes = np.unique(label, return_counts=True)
+    for name in names[names != names[np.argmax(sizes)]]:  # each becomes part of another, but the largest
+        inside, outside = np.flatnonzero(label == name), np.flatnonzero(label != name)
+        distances, nearest = _nearest(points[outside], 1).kneighbors(points[inside])
+        shortest = np.argmin(distances)
+        bridges.append((inside[shortest], outside[nearest[shortest, 0]]))
+        label = np.where(label == name, label[bridges[-1][1]], label)
+    return np.array(bridges, dtype=np.intp).reshape(-1, 2).T
+
+
+def neighbour_distance(points: np.ndarray, n_neighbors: int) -> float:
+    """The median distance to the `n_neighbors`-th neighbour, each feature in its standard deviations.
+
+    Example:
+        >>> round(neighbour_distance(np.arange(100.0)[:, None], 10) * np.std(np.arange(100)))
+        5
+    """
+    spread = np.std(points, axis=0)
+    scaled = points / np.where(spread > 0, spread, 1.0)
+    some = scaled[:: max(1, len(points) // 2_000)]
+    distances, _ = _nearest(scaled, min(n_neighbors, len(points) - 1) + 1).kneighbors(some)
+    return float(np.median(distances[:, -1]))
+
+
+def random_walks(weights: Any, walkers: int, steps: int, rng: np.random.Generator) -> np.ndarray:
+    """Indices of points on walks along the graph from stationary starts, one row a walk.
+
+    Args:
+        weights: symmetric, of a graph in which each point has a neighbour.
+        walkers: how many walks.
+        steps: how many steps in each.
+        rng: the generator to draw from.
+
+    Example:
+        >>> random_walks(sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]), 5, 3, np.random.default_rng(0)).shape
+        (5, 4)
+    """
+    graph = sparse.csr_array(weights)
+    degree = np.asarray(graph.sum(axis=1), np.float64)
+    # The cumulated weights of all edges: those of a point are an interval, in which a step is drawn.
+    ends = np.cumsum(graph.data)
+    begin = np.append(0.0, ends)[graph.indptr[:-1]]
+    path = np.empty((walkers, steps + 1), np.int32)
+    path[:, 0] = rng.choice(len(degree), walkers, p=degree / degree.sum())
+    for step in range(steps):
+        here = path[:, step]
+        edge = np.searchsorted(ends, begin[here] + rng.random(walkers) * degree[here], side="right")
+        edge = np.clip(edge, graph.indptr[here], graph.indptr[here + 1] - 1)  # against rounding
+        path[:, step + 1] = graph.indices[edge]
+    return path
+
+
+def _nearest(points: np.ndarray, count: int) -> Any:
+    """A search for the nearest of these points, by differences of features, which lose no digits."""
+    return NearestNeighbors(n_neighbors=count, algorithm="kd_tree").fit(points)
 
 
 def _check_distinct(count: int | None, dim: int) -> None:

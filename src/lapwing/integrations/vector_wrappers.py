@@ -13,8 +13,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from lapwing.data.collect import autoreset_mode
-from lapwing.integrations.goals import DESIRED, GoalMeter
-from lapwing.integrations.wrappers import Eyes, as_text, checked_scale, goal_in
+from lapwing.integrations.goals import DESIRED, RewardShaper
+from lapwing.integrations.wrappers import ObservationTransform, as_text
 from lapwing.laplacian.forward import What
 from lapwing.laplacian.representation import Representation
 from lapwing.settings.learn import Filter, RewardForm
@@ -44,15 +44,13 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         observation_key: str | None = None,
     ):
         shaping: dict[str, Any] = {"form": form, "filter": filter, "gamma": gamma, "radius": radius}
-        shaping |= {"scale": scale, "keep_reward": keep_reward, "observation_key": observation_key}
-        RecordConstructorArgs.__init__(
-            self, representation=as_text(representation), goal=goal, reward_scale=reward_scale, **shaping
-        )
+        shaping |= {"scale": scale, "reward_scale": reward_scale, "keep_reward": keep_reward}
+        shaping |= {"observation_key": observation_key}
+        RecordConstructorArgs.__init__(self, representation=as_text(representation), goal=goal, **shaping)
         VectorWrapper.__init__(self, env)
         self._mode = autoreset_mode(env)
-        shaping |= {"num_envs": env.num_envs}
-        self._meter = GoalMeter(env.single_observation_space, representation, goal, **shaping)
-        self._reward_scale = checked_scale(reward_scale)
+        space, count = env.single_observation_space, env.num_envs
+        self._shaper = RewardShaper(space, representation, goal, num_envs=count, **shaping)
         self._here: Any = None
         self._resetting = np.zeros(env.num_envs, bool)
 
@@ -60,17 +58,15 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all environments, or in those of `options["reset_mask"]`."""
-        goal, options = (None, options) if self._meter.follows_goal else goal_in(options)
+        goal, options = self._shaper.goal_in(options)
         begun = np.ones(self.num_envs, bool)
         if options and "reset_mask" in options:
             begun = np.array(options["reset_mask"], bool)
             options = dict(options)  # the environment takes the mask out of it
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
         if goal is not None:
-            self._meter.set_goal(goal, begun)
-        if self._meter.follows_goal:
-            self._meter.follow(observations)
-        self._here = _chosen(begun, self._meter.distances(observations), self._here)
+            self._shaper.set_goal(goal, begun)
+        self._here = _chosen(begun, self._shaper.distances(observations), self._here)
         self._resetting[begun] = False
         return observations, infos
 
@@ -80,33 +76,26 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         over = np.logical_or(terminated, truncated)
         begun = over if self._mode == AutoresetMode.SAME_STEP else np.zeros_like(over)
         reached = self._with_final(observations, infos, begun) if begun.any() else observations
-        if self._meter.follows_goal:
-            self._meter.follow(reached)
-        there = self._meter.distances(reached)
-        rewards = np.asarray(self._meter.reward(self._here, there, np.asarray(terminated, float), own))
-        rewards = np.where(self._resetting, 0.0, rewards * self._reward_scale)
-        distances = there.raw if np.isnan(there.latent).all() else there.latent
-        told = {"goal_distance": distances, "goal_reached": there.reached, "env_reward": np.array(own)}
-        infos = infos | told | {f"_{name}": ~self._resetting for name in told}
+        there = self._shaper.distances(reached)
+        rewards = np.asarray(self._shaper.reward(self._here, there, np.asarray(terminated, float), own))
+        rewards = np.where(self._resetting, 0.0, rewards)
+        added = self._shaper.info(there, np.array(own))
+        infos = infos | added | {f"_{name}": ~self._resetting for name in added}
         if begun.any():
-            if self._meter.follows_goal:
-                self._meter.follow(observations)
-            there = self._meter.distances(observations)
+            there = self._shaper.distances(observations)
         self._here = there
         self._resetting = over if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
         return observations, rewards, terminated, truncated, infos
 
     def _with_final(self, observations: Any, infos: dict[str, Any], begun: np.ndarray) -> Any:
         """The last observations of episodes in place of the first of the next, as far as they are needed."""
-        key, final = (
-            self._meter.view.key,
-            {place: infos["final_obs"][place] for place in np.flatnonzero(begun)},
-        )
+        key = self._shaper.view.key
+        final = {index: infos["final_obs"][index] for index in np.flatnonzero(begun)}
         if key is None:
             return _replaced(observations, final)
-        parts = (key, DESIRED) if self._meter.follows_goal else (key,)
+        parts = (key, DESIRED) if self._shaper.follows_goal else (key,)
         return {
-            part: _replaced(observations[part], {place: last[part] for place, last in final.items()})
+            part: _replaced(observations[part], {index: last[part] for index, last in final.items()})
             for part in parts
         }
 
@@ -131,26 +120,28 @@ class VectorLaplacianObservation(VectorWrapper, RecordConstructorArgs):
             observation_key=observation_key,
         )
         VectorWrapper.__init__(self, env)
-        self._eyes = Eyes(env.single_observation_space, representation, what, append, observation_key)
-        self.single_observation_space = self._eyes.space
-        self.observation_space = batch_space(self._eyes.space, env.num_envs)
+        self._transform = ObservationTransform(
+            env.single_observation_space, representation, what, append, observation_key
+        )
+        self.single_observation_space = self._transform.space
+        self.observation_space = batch_space(self._transform.space, env.num_envs)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes."""
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
-        return self._eyes.many(observations), infos
+        return self._transform.many(observations), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One step in each environment; the last observations of episodes hold φ too."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         if "final_obs" in infos:
             final = np.empty(self.num_envs, object)
-            for place, last in enumerate(infos["final_obs"]):
-                final[place] = None if last is None else self._eyes.one(last)
+            for index, last in enumerate(infos["final_obs"]):
+                final[index] = None if last is None else self._transform.one(last)
             infos = infos | {"final_obs": final}
-        return self._eyes.many(observations), rewards, terminated, truncated, infos
+        return self._transform.many(observations), rewards, terminated, truncated, infos
 
 
 def _chosen(begun: np.ndarray, new: ToGoal, old: ToGoal | None) -> ToGoal:
@@ -161,8 +152,8 @@ def _chosen(begun: np.ndarray, new: ToGoal, old: ToGoal | None) -> ToGoal:
 
 
 def _replaced(batch: Any, rows: dict[Any, Any]) -> np.ndarray:
-    """The batch with other rows at some places."""
+    """The batch with other rows at some indices."""
     array = np.array(batch)
-    for place, row in rows.items():
-        array[place] = row
+    for index, row in rows.items():
+        array[index] = row
     return array

@@ -3,7 +3,6 @@
 `vector_wrappers` has the same for vectors of environments.
 """
 
-import math
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -12,9 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from lapwing.data.spaces import view_of
+from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
-from lapwing.integrations.goals import GoalMeter, check_fits, opened, seen_key
+from lapwing.integrations.goals import RewardShaper, as_representation, check_fits, seen_key
 from lapwing.laplacian.forward import Forward, What
 from lapwing.laplacian.representation import Representation
 from lapwing.settings.learn import Filter, RewardForm
@@ -75,43 +74,31 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         observation_key: str | None = None,
     ):
         shaping: dict[str, Any] = {"form": form, "filter": filter, "gamma": gamma, "radius": radius}
-        shaping |= {"scale": scale, "keep_reward": keep_reward, "observation_key": observation_key}
-        RecordConstructorArgs.__init__(
-            self, representation=as_text(representation), goal=goal, reward_scale=reward_scale, **shaping
-        )
+        shaping |= {"scale": scale, "reward_scale": reward_scale, "keep_reward": keep_reward}
+        shaping |= {"observation_key": observation_key}
+        RecordConstructorArgs.__init__(self, representation=as_text(representation), goal=goal, **shaping)
         gymnasium.Wrapper.__init__(self, env)
-        self._meter = GoalMeter(env.observation_space, representation, goal, **shaping)
-        self._reward_scale = checked_scale(reward_scale)
+        self._shaper = RewardShaper(env.observation_space, representation, goal, **shaping)
         self._here: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, with another goal if `options` name one."""
-        goal, options = (None, options) if self._meter.follows_goal else goal_in(options)
+        goal, options = self._shaper.goal_in(options)
         observation, info = self.env.reset(seed=seed, options=options)
         if goal is not None:
-            self._meter.set_goal(goal)
-        if self._meter.follows_goal:
-            self._meter.follow(observation)
-        self._here = self._meter.distances(observation)
+            self._shaper.set_goal(goal)
+        self._here = self._shaper.distances(observation)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """One step, with the shaped reward."""
         observation, own, terminated, truncated, info = self.env.step(action)
-        if self._meter.follows_goal:
-            self._meter.follow(observation)
-        there = self._meter.distances(observation)
-        reward = float(self._meter.reward(self._here, there, terminated, own)) * self._reward_scale
+        there = self._shaper.distances(observation)
+        reward = float(self._shaper.reward(self._here, there, terminated, own))
         self._here = there
-        distance = there.raw if math.isnan(there.latent) else there.latent
-        told = {
-            "goal_distance": float(distance),
-            "goal_reached": bool(there.reached),
-            "env_reward": float(own),
-        }
-        return observation, reward, terminated, truncated, info | told
+        return observation, reward, terminated, truncated, info | self._shaper.info(there, float(own))
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
         """The reward of arriving at a goal, or a batch of them, with another in mind: for hindsight replay.
@@ -119,9 +106,9 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         Only where `desired_goal` is followed, and for every form but `potential`.
         """
         own = None
-        if self._meter.keeps_reward:
+        if self._shaper.keeps_reward:
             own = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
-        return self._reward_scale * self._meter.hindsight(achieved_goal, desired_goal, own)
+        return self._shaper.hindsight_reward(achieved_goal, desired_goal, own)
 
 
 class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
@@ -163,16 +150,18 @@ class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
             observation_key=observation_key,
         )
         gymnasium.ObservationWrapper.__init__(self, env)
-        self._eyes = Eyes(env.observation_space, representation, what, append, observation_key)
-        self.observation_space = self._eyes.space
+        self._transform = ObservationTransform(
+            env.observation_space, representation, what, append, observation_key
+        )
+        self.observation_space = self._transform.space
 
     def observation(self, observation: Any) -> Any:
         """The observation with φ."""
-        return self._eyes.one(observation)
+        return self._transform.one(observation)
 
 
-class Eyes:
-    """How observations come to hold φ, one at a time or in batches."""
+class ObservationTransform:
+    """Puts φ into observations, one at a time or in batches."""
 
     def __init__(
         self,
@@ -182,7 +171,7 @@ class Eyes:
         append: bool,
         observation_key: str | None,
     ):
-        learned = opened(representation)
+        learned = as_representation(representation)
         self._view = view_of(space, seen_key(space, learned, observation_key))
         self._forward, self._append = Forward(learned, what), append
         check_fits(self._forward, self._view)
@@ -225,18 +214,3 @@ class Eyes:
 def as_text(representation: Any) -> Any:
     """A path as a string, which JSON can hold; anything else as it is."""
     return str(representation) if isinstance(representation, Path) else representation
-
-
-def goal_in(options: dict[str, Any] | None) -> tuple[Any, dict[str, Any] | None]:
-    """The goal that options name, and the other options, which are the environment's."""
-    if not options or "goal" not in options:
-        return None, options
-    rest = {name: value for name, value in options.items() if name != "goal"}
-    return options["goal"], rest or None
-
-
-def checked_scale(reward_scale: float) -> float:
-    """What the reward is multiplied by."""
-    if not 0 < reward_scale < np.inf:
-        raise ConfigError(f"reward_scale must be above 0 and finite, not {reward_scale!r}")
-    return reward_scale

@@ -4,7 +4,7 @@ Everything follows from W, the symmetric joint distribution of pairs: W = ½(J +
 probability of drawing the pair (u, v). Then ρ = W1, D(u, v) = W(u, v) / (ρ(u) ρ(v)) integrates to one
 against ρ, and L = I - D is self-adjoint in ⟨f, g⟩ = Σ f g ρ. Where ρ is stationary this is the paper's D.
 
-Four chains matter and are kept apart: the true one, the true one with resets (appendix B), the one that
+Four chains matter: the true one, the true one with resets (appendix B), the one that
 the counts of an experience give, and the one that the pair sampler draws from.
 """
 
@@ -282,8 +282,8 @@ def _symmetric(joint):
 
 def pair_counts(experience: Experience, tau: int) -> sparse.csr_array:
     """How often each (s_t, s_{t+τ}) occurs within an episode."""
-    places = np.flatnonzero(experience.horizons >= tau)
-    return _counts(experience, places, places + tau, np.ones(len(places)))
+    indices = np.flatnonzero(experience.horizons >= tau)
+    return _counts(experience, indices, indices + tau, np.ones(len(indices)))
 
 
 def _visits(experience: Experience, half: int) -> np.ndarray:
@@ -295,9 +295,9 @@ def _visits(experience: Experience, half: int) -> np.ndarray:
 
 def _truncated_counts(experience: Experience, lam: float) -> sparse.csr_array:
     """The pairs (s_t, last state) that stand for every τ beyond the end, with weight λ^m."""
-    places = np.flatnonzero(experience.horizons > 0)
-    horizons = experience.horizons[places]
-    return _counts(experience, places, places + horizons, lam ** horizons.astype(np.float64))
+    indices = np.flatnonzero(experience.horizons > 0)
+    horizons = experience.horizons[indices]
+    return _counts(experience, indices, indices + horizons, lam ** horizons.astype(np.float64))
 
 
 def _counts(experience: Experience, here, there, weights) -> sparse.csr_array:

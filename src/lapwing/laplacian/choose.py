@@ -1,26 +1,38 @@
-"""Filling in what the settings leave open, from the data; and saying what the result will suffer from."""
+"""Values for what the settings leave open, chosen from the data; and warnings of what the result will lack.
+
+Where enumerated states have few visits, the counts are mostly chance, and φ learns the smooth part of them
+first. Stopping there, before held-out episodes are served less well again, is as good as several times the
+data.
+"""
 
 import dataclasses
 import warnings
+from contextlib import suppress
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
-from lapwing.laplacian.chain import DENSE_LIMIT, multi_step_eigenvalues
-from lapwing.laplacian.early_stopping import held_out_stop, is_scarce
+from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, multi_step_eigenvalues
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
 from lapwing.laplacian.objectives import surviving_scale
-from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.representation import embed_batch
+from lapwing.laplacian.ritz import moments_of_chain, moments_of_experience, rayleigh_ritz
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
-from lapwing.laplacian.train import OnChunk, encoder_spec, untrained_encoder
+from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
+from lapwing.progress import OnChunk
 from lapwing.settings.learn import EncoderName, LearnSettings, ResolvedSettings
 
 LARGEST_LAM = 0.9999
 SCARCE_BANDWIDTH = 1 / 3
 """What remains of the Fourier bandwidth where data is scarce: smoother functions need fewer visits."""
+SCARCE_VISITS = 100
+"""Below so many transitions a state, data is scarce."""
+FOLDS = 4
+PATIENCE = 30
+"""A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
 
 
@@ -192,7 +204,7 @@ def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -
     if parts > 1:
         _say(
             f"the data falls into {'at least ' if parts == dim else ''}{parts} parts between which no "
-            "transition was seen: the first eigenfunctions tell the parts apart; more data may join them"
+            "transition was seen: the first eigenfunctions separate the parts; more data may join them"
         )
     if np.sum(eigenvalues < 1 - 1e-9) < dim:
         _say(
@@ -209,3 +221,65 @@ def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -
 
 def _say(message: str) -> None:
     warnings.warn(message, LapwingWarning, stacklevel=4)
+
+
+def is_scarce(target: Target) -> bool:
+    """Whether enumerated states have been left so seldom that their counts can be over-fitted."""
+    if target.experience is None or target.states is None:
+        return False
+    seen = len(np.unique(target.experience.observations))
+    return target.experience.n_transitions < SCARCE_VISITS * seen
+
+
+def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk | None = None) -> int:
+    """The step after which what three of four episodes teach serves every fourth one best."""
+    assert target.experience is not None
+    rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
+    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
+    with suppress(_OutOfPatienceError):
+        train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
+    return trial.best_step
+
+
+class _OutOfPatienceError(Exception):
+    """The held-out objective has not been lower for long."""
+
+
+class _Trial:
+    """`Checkpoints` that keep no state, but the step with the lowest held-out objective."""
+
+    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, dim: int):
+        self._learned_from, self._held_out, self._rho, self._dim = learned_from, held_out, rho, dim
+        self._lowest, self._since = np.inf, 0
+        self.best_step = 0
+
+    def restore(self, like: TrainState) -> None:
+        """There is no state to resume from."""
+
+    def record(self, row: dict) -> None:
+        """The metrics of a trial are of no use later."""
+
+    def keep(self, state: TrainState, step: int, seconds: float, *, last: bool) -> None:
+        """Measure G of the eigenfunctions on the held-out episodes."""
+        assert self._learned_from.states is not None
+        phi = embed_batch(state.encoder, self._learned_from.states)
+        objective = self._objective(np.asarray(phi, np.float64))
+        if objective < self._lowest:
+            self._lowest, self.best_step, self._since = objective, step, 0
+        elif self._since == PATIENCE:
+            raise _OutOfPatienceError
+        else:
+            self._since += 1
+
+    def _objective(self, phi: np.ndarray) -> float:
+        """G on held-out episodes of the functions that Rayleigh-Ritz finds, orthonormal over all the data.
+
+        A dimension that has vanished counts 1, about what a random function has.
+        """
+        ritz = rayleigh_ritz(*moments_of_chain(self._learned_from.one_step, phi), self._dim)
+        functions = ritz.coefficients[0] + phi @ ritz.coefficients[1:]
+        moment = functions.T @ (self._rho[:, None] * functions)
+        smoothness = functions.T @ (self._held_out.rho[:, None] * functions)
+        smoothness -= functions.T @ (self._held_out.weights @ functions)
+        found = np.trace(np.linalg.pinv(moment, rcond=1e-8, hermitian=True) @ smoothness)
+        return float(found) + self._dim - int(np.linalg.matrix_rank(moment, rtol=1e-8, hermitian=True))

@@ -4,7 +4,8 @@ Each encoder has two stages. `features(observation)` is fixed: it scales, and pe
 seen. `network(features)` is what learns. Over a table of states the features are computed once.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -18,6 +19,9 @@ from lapwing.errors import ConfigError
 from lapwing.settings.learn import EncoderName
 
 Numbers = jax.Array | np.ndarray
+_LARGEST_OBSERVATION = 2**28
+IMAGES_AT_ONCE = 128
+"""So many are brought to double precision at a time."""
 
 
 class Linear(eqx.Module):
@@ -82,7 +86,7 @@ class FourierMLP(eqx.Module):
         hidden: Sequence[int],
         dim: int,
         *,
-        bandwidth: float,
+        bandwidth: float | Float[Scalar, ""],
         n_features: int = 128,
         key: PRNGKeyArray,
     ):
@@ -193,9 +197,17 @@ _AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
 
 @eqx.filter_jit
 def init_encoder(
-    spec: EncoderSpec, shift: Numbers, scale: Numbers, bandwidth: float, *, key: PRNGKeyArray
+    spec: EncoderSpec,
+    shift: Numbers,
+    scale: Numbers,
+    bandwidth: float | Float[Scalar, ""] = 1.0,
+    *,
+    key: PRNGKeyArray,
 ) -> Encoder:
-    """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`."""
+    """An untrained encoder; `shift` and `scale` are not for `linear`, `bandwidth` is for `fourier`.
+
+    A `bandwidth` that is a plain number is compiled into the program, so each has one of its own.
+    """
     if spec.name == "linear":
         return Linear(spec.n_states or 0, spec.dim, key=key)
     if spec.name == "conv":
@@ -234,7 +246,7 @@ def fit_encoder(
     shift, scale = _standardisation(spec, observations, standardise)
     if bandwidth is None and spec.name == "fourier":
         bandwidth = data_bandwidth(spec, observations, standardise)
-    return init_encoder(spec, shift, scale, bandwidth or 1.0, key=key)
+    return init_encoder(spec, shift, scale, jnp.float32(bandwidth or 1.0), key=key)
 
 
 def data_bandwidth(
@@ -246,7 +258,7 @@ def data_bandwidth(
     """The `fourier_bandwidth` of observations as the encoder will see them.
 
     The spacing of continuous observations shrinks as data grows; for them give `steps`, some differences
-    s' - s: nothing finer than the median of those is worth telling apart.
+    s' - s: nothing finer than the median of those is worth resolving.
     """
     shift, scale = _standardisation(spec, observations, standardise)
     bandwidth = fourier_bandwidth((observations - shift) / scale)
@@ -258,6 +270,8 @@ def data_bandwidth(
 
 def encoder_skeleton(spec: EncoderSpec) -> Encoder:
     """The encoder with shapes in place of numbers, to be filled from a file."""
+    if math.prod(spec.shape) > _LARGEST_OBSERVATION:
+        raise ValueError(f"observations of shape {spec.shape} are too large")
     shift, scale = _standardisation(spec, np.zeros((1, *spec.shape), np.float32), False)
     return eqx.filter_eval_shape(
         lambda key: init_encoder(spec, shift, scale, 1.0, key=key), jax.random.key(0)
@@ -291,13 +305,28 @@ def _standardisation(
     if not standardise or spec.name == "linear":
         scale = np.ones(spec.shape if len(spec.shape) == 1 else (), np.float32)
         return np.zeros(spec.shape, np.float32), scale
-    seen = np.asarray(_unit_range(observations), np.float64)
-    spread = seen.std(axis=0)
     if len(spec.shape) == 1:
+        seen = np.asarray(_unit_range(observations), np.float64)
+        mean, spread = seen.mean(axis=0), seen.std(axis=0)
         scale = np.where(spread > 1e-6 * spread.max(initial=0), spread, 1.0)
     else:
-        scale = np.sqrt(np.mean(spread**2)) or 1.0
-    return seen.mean(axis=0).astype(np.float32), np.asarray(scale, np.float32)
+        mean, variance = _image_moments(observations)
+        scale = np.sqrt(np.mean(np.sqrt(variance) ** 2)) or 1.0
+    return mean.astype(np.float32), np.asarray(scale, np.float32)
+
+
+def _image_moments(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each pixel; a few images at a time, for in double precision they are large."""
+
+    def averaged(of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        total = np.zeros(images.shape[1:])
+        for begin in range(0, len(images), IMAGES_AT_ONCE):
+            some = np.asarray(_unit_range(images[begin : begin + IMAGES_AT_ONCE]), np.float64)
+            total = np.add.reduce(np.concatenate([total[None], of(some)]), axis=0)
+        return total / len(images)
+
+    mean = averaged(lambda some: some)
+    return mean, averaged(lambda some: (some - mean) ** 2)
 
 
 def _unit_range(observation):

@@ -15,7 +15,14 @@ from lapwing.data.experience import Experience
 from lapwing.laplacian import objectives
 from lapwing.laplacian.chain import dense
 from lapwing.laplacian.encoders import Encoder, embed
-from lapwing.laplacian.sampling import PairSampler, draw_pairs, pair_sampler, sample_pairs, sample_states
+from lapwing.laplacian.sampling import (
+    PairSampler,
+    annealed_lam,
+    draw_pairs,
+    pair_sampler,
+    sample_pairs,
+    sample_states,
+)
 from lapwing.laplacian.target import Target
 from lapwing.settings.learn import ResolvedSettings
 
@@ -49,7 +56,7 @@ class PairLoss(eqx.Module):
     """`sampled` and `pairwise`: pairs drawn from experience in memory."""
 
     observations: Array
-    """What was seen at each place, or the id of the state."""
+    """The observation at each index, or the id of its state."""
     features: Array | None
     """The features of each state, where the states are enumerated."""
     sampler: PairSampler
@@ -75,19 +82,19 @@ class PairLoss(eqx.Module):
 
     def _pairs(self, step, key: PRNGKeyArray) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
         settings = self.settings
-        lam = annealed_lam(settings, step)
+        lam = lam_at(settings, step)
         return sample_pairs(self.sampler, lam, settings.batch, settings.past_end, key=key)
 
-    def _embed(self, encoder: Encoder, *places: Int[Array, " batch"]) -> tuple[Array, ...]:
-        """φ at these places; a table no larger than the batches is embedded whole, and gathered from."""
-        at = jnp.concatenate(places)
+    def _embed(self, encoder: Encoder, *indices: Int[Array, " batch"]) -> tuple[Array, ...]:
+        """φ at these indices; a table no larger than the batches is embedded whole, and gathered from."""
+        at = jnp.concatenate(indices)
         if self.features is None:
             phi = jax.vmap(encoder.network)(jax.vmap(encoder.features)(self.observations[at]))
         elif len(self.features) <= len(at):
             phi = jax.vmap(encoder.network)(self.features)[self.observations[at]]
         else:
             phi = jax.vmap(encoder.network)(self.features[self.observations[at]])
-        return tuple(jnp.split(phi, len(places)))
+        return tuple(jnp.split(phi, len(indices)))
 
 
 class DiskLoss(eqx.Module):
@@ -116,7 +123,7 @@ class DiskLoss(eqx.Module):
 
     def at(self, begin: int, end: int) -> "DiskLoss":
         """For these steps, at most `most_steps`; the same numbers whatever the chunks."""
-        flat = np.concatenate([self._places(step) for step in range(begin, end)])
+        flat = np.concatenate([self._indices(step) for step in range(begin, end)])
         order = np.argsort(flat)  # a file is read from its beginning to its end
         rows = np.empty((len(flat), *self.experience.observation_shape), self.experience.observations.dtype)
         rows[order] = self.experience.observe(flat[order])
@@ -124,10 +131,10 @@ class DiskLoss(eqx.Module):
         batches[: end - begin] = rows.reshape(end - begin, *self.batches.shape[1:])
         return DiskLoss(jnp.asarray(batches), jnp.int32(begin), self.experience, self.settings)
 
-    def _places(self, step: int) -> np.ndarray:
+    def _indices(self, step: int) -> np.ndarray:
         settings = self.settings
         rng = np.random.default_rng([settings.seed, step])
-        lam = float(annealed_lam(settings, step))
+        lam = float(lam_at(settings, step))
         pairs = draw_pairs(self.experience, lam, settings.batch, settings.past_end, rng)
         alone = (self.batches.shape[1] - 2) * settings.batch
         return np.concatenate([*pairs, rng.integers(len(self.experience.observations), size=alone)])
@@ -140,11 +147,11 @@ class DiskLoss(eqx.Module):
         return loss(*jnp.split(phi, len(seen)), beta=self.settings.beta, delta=self.settings.delta)
 
 
-def annealed_lam(settings: ResolvedSettings, step):
+def lam_at(settings: ResolvedSettings, step):
     """λ at this step."""
     if settings.lam_final is None:
         return settings.lam
-    return settings.lam + (settings.lam_final - settings.lam) * step / max(settings.steps - 1, 1)
+    return annealed_lam(settings.lam, settings.lam_final, step / max(settings.steps - 1, 1))
 
 
 StepLoss = ExactLoss | PairLoss | DiskLoss

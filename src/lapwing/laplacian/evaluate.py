@@ -8,10 +8,9 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
-from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
-from lapwing.envs.simulator import goal_observation
 from lapwing.laplacian.chain import Chain
 from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.objectives import distance_to_identity
@@ -133,15 +132,15 @@ def eigenvalue_error(eigenvalues: np.ndarray, exact: np.ndarray) -> float | None
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's correlation, ties sharing their mean rank.
+    """Spearman's correlation, ties sharing their mean rank; 0 where either is constant.
 
     Example:
         >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
         0.5
     """
-    a, b = _ranks(first), _ranks(second)
-    spread = np.sqrt(np.sum((a - a.mean()) ** 2) * np.sum((b - b.mean()) ** 2))
-    return float(np.sum((a - a.mean()) * (b - b.mean())) / spread) if spread > 0 else 0.0
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return 0.0
+    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
 def distance_correlation(world: GridWorld, embedded: np.ndarray, goals: np.ndarray) -> float:
@@ -168,14 +167,16 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
         if target.states is not None:
             measures |= _floors(spectrum, target, dim)
     share = representation.config["settings"].get("held_out")
-    if share and target.held_out:  # what φ was not learned from, whatever the target would keep apart now
-        apart = dataclasses.replace(target, held_out=share)
-        measures["held_out"] = held_out_measures(representation, apart.learned_from, apart.kept_apart)
+    if share and target.held_out:  # the share that φ was learned with, whatever the target would hold out now
+        split = dataclasses.replace(target, held_out=share)
+        measures["held_out"] = held_out_measures(representation, split.learned_from, split.held_out_episodes)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
     if target.arena is not None:
         states = target.some_observations(SOME_STATES, representation.config["settings"]["seed"])
-        measures["distance_correlation"] = path_correlations(representation, target.arena, states)
+        ways = target.arena.path_lengths(states[:, :2])
+        goal = target.goal_observation()
+        measures["distance_correlation"] = path_correlations(representation, states, goal, ways)
     return measures
 
 
@@ -222,18 +223,19 @@ def _distance_correlations(representation: Representation, target: Target) -> di
     }
 
 
-def path_correlations(representation: Representation, arena: Arena, states: np.ndarray) -> dict[str, float]:
-    """In an arena: with the length of the shortest way to its goal, for each filter, and that of l2."""
-    ways = arena.path_lengths(states[:, :2])
-    goal = goal_observation(arena, whole=states.shape[1] > 2)
+def path_correlations(
+    representation: Representation, states: np.ndarray, goal: np.ndarray, ways: np.ndarray
+) -> dict[str, float]:
+    """Rank correlation of distance with the length of the shortest path, for each filter and for l2.
+
+    Args:
+        representation: whose distances are measured.
+        states: observations that begin with (x, y).
+        goal: the observation at the goal.
+        ways: the length of the shortest path from each state to the goal.
+    """
     found = {
         name: rank_correlation(representation.distance(states, goal, name), ways)
         for name in representation.filters
     }
-    return found | {"l2": rank_correlation(np.linalg.norm(states[:, :2] - arena.goal, axis=1), ways)}
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse]
+    return found | {"l2": rank_correlation(np.linalg.norm(states[:, :2] - goal[:2], axis=1), ways)}

@@ -1,8 +1,7 @@
-"""How far a representation of continuous states can be trusted, from episodes that it was not learned from.
+"""How well eigenfunctions of continuous states hold on held-out episodes.
 
-There is no exact spectrum to compare with. But functions that chance or over-fitting made do not come out
-again on other episodes of the same kind: Rayleigh-Ritz over what was learned from and over what was kept
-apart then gives different eigenfunctions, with different eigenvalues.
+There is no exact spectrum to compare with. But functions that over-fitted the episodes learned from change
+faster along others of the same kind, are not orthonormal there, and are no eigenfunctions of them.
 """
 
 from functools import partial
@@ -14,61 +13,67 @@ from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.representation import Representation, embed_batch
-from lapwing.laplacian.ritz import Ritz, moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.ritz import Moments, Ritz, moments_of_experience, rayleigh_ritz
 
 MOST_PAIRS = 100_000
-"""So many pairs of each part are looked at."""
+"""At most this many pairs of each part are measured on."""
 NEARLY_SAME = 0.1
-"""Eigenvalues that differ by less than this share are held to be one, and their functions one eigenspace."""
+"""Eigenvalues that differ by less than this share count as one, and their functions as one eigenspace."""
 NO_EIGENVALUE = 1e-7
 """Below this, eigenvalues are 0 but for rounding, as those of walks that never meet are."""
 AGREEMENT = 0.9
-"""From this cosine on, an eigenfunction has come out again."""
-Moments = tuple[np.ndarray, np.ndarray]
+"""From this cosine on, an eigenfunction counts as one of the held-out episodes too."""
 
 
 def held_out_measures(
-    representation: Representation, learned_from: Experience, kept_apart: Experience
+    representation: Representation, learned_from: Experience, held_out: Experience
 ) -> dict[str, Any]:
-    """Eigenvalues, orthonormality and agreement on episodes that were not learned from.
+    """The saved eigenfunctions, measured on episodes that they were not learned from.
 
     Args:
         representation: what was learned.
         learned_from: the episodes that it was learned from.
-        kept_apart: others of the same kind.
+        held_out: others of the same kind.
 
     Returns:
-        `eigenvalues` on the kept episodes with their `spread`, half the difference between two halves of
-        them; `eigenvalues_learned` on the others; `orthonormality_error` of functions told apart on one half,
-        measured on the other; `agreement`, the cosine of each eigenfunction with its like over the
-        episodes learned from; and `trusted`, how many from the first on agree.
+        `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
+        difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
+        `orthonormality_error` on the held-out episodes; `agreement`, the cosine of each function with the
+        eigenspace that Rayleigh-Ritz finds for its eigenvalue on the held-out episodes; `trusted`, how many
+        from the first on agree; and whether the coefficients were `fitted_on_held_out` episodes as well, as
+        those of earlier versions were.
     """
-    dim = representation.dim
     moments = partial(moments_of_experience, embed=partial(embed_batch, representation.encoder))
-    sides = kept_apart.split(0.5)
+    sides = held_out.split(0.5)
     if not all(side.n_episodes for side in sides):
         raise DatasetError(
-            f"{len(kept_apart.observations)} observations kept apart are too few to be halved; "
+            f"{len(held_out.observations)} held-out observations are too few to be halved; "
             "raise held_out, or set it to 0"
         )
     halves = [moments(side, most=MOST_PAIRS // 2) for side in sides]
-    whole = _together(halves, [side.n_transitions for side in sides])
-    kept, seen = rayleigh_ritz(*whole, dim), rayleigh_ritz(*moments(learned_from, most=MOST_PAIRS), dim)
-    parts = [rayleigh_ritz(*half, dim) for half in halves]
-    spread = np.abs(np.subtract(*_as_many(parts))) / 2
-    agreement = agreements(seen, kept, whole[1], 2 * spread)
-    differs = np.append(agreement < AGREEMENT, True)
+    transitions = [side.n_transitions for side in sides]
+    drawing, second = (np.average(both, axis=0, weights=transitions) for both in zip(*halves, strict=True))
+    coefficients = np.asarray(representation.coefficients, np.float64)
+    saved = Ritz(representation.eigenvalues, coefficients, representation.dim)
+    spread = np.abs(np.subtract(*(quotients(coefficients, half) for half in halves))) / 2
+    refitted = rayleigh_ritz(drawing, second, representation.dim)
+    agreement = agreements(refitted, saved, second, 2 * spread)
     return {
-        "eigenvalues": kept.eigenvalues.tolist(),
+        "eigenvalues": quotients(coefficients, (drawing, second)).tolist(),
         "spread": spread.tolist(),
-        "eigenvalues_learned": seen.eigenvalues.tolist(),
-        "orthonormality_error": float(
-            np.mean([_orthonormality(parts[0], halves[1]), _orthonormality(parts[1], halves[0])])
-        ),
+        "eigenvalues_learned": quotients(coefficients, moments(learned_from, most=MOST_PAIRS)).tolist(),
+        "orthonormality_error": distance_to_identity(coefficients.T @ second @ coefficients),
         "agreement": agreement.tolist(),
-        "trusted": int(np.argmax(differs)),
-        "transitions": kept_apart.n_transitions,
+        "trusted": int(np.argmax(np.append(agreement < AGREEMENT, True))),
+        "transitions": held_out.n_transitions,
+        "fitted_on_held_out": representation.config.get("fitted_on_held_out", True),
     }
+
+
+def quotients(coefficients: np.ndarray, moments: Moments) -> np.ndarray:
+    """The Rayleigh quotient wᵀAw / wᵀBw of each column."""
+    drawing, second = moments
+    return np.sum(coefficients * (drawing @ coefficients), axis=0) / _sizes(coefficients, second) ** 2
 
 
 def agreements(one: Ritz, other: Ritz, second: np.ndarray, uncertain: np.ndarray | None = None) -> np.ndarray:
@@ -81,34 +86,17 @@ def agreements(one: Ritz, other: Ritz, second: np.ndarray, uncertain: np.ndarray
         uncertain: how far the eigenvalues of `other` may be off: those as near count as one eigenspace too.
     """
     overlaps = one.coefficients.T @ second @ other.coefficients
-    sizes = np.outer(_sizes(one, second), _sizes(other, second))
-    apart = np.abs(one.eigenvalues[:, None] - other.eigenvalues[None])
+    sizes = np.outer(_sizes(one.coefficients, second), _sizes(other.coefficients, second))
+    difference = np.abs(one.eigenvalues[:, None] - other.eigenvalues[None])
     larger = np.maximum(one.eigenvalues[:, None], other.eigenvalues[None])
-    slack = np.zeros(len(other.eigenvalues))
-    if uncertain is not None:
-        slack[: len(uncertain)] = uncertain[: len(slack)]
-    near = apart <= np.maximum(NEARLY_SAME * larger, NO_EIGENVALUE) + slack
+    slack = 0.0 if uncertain is None else uncertain
+    near = difference <= np.maximum(NEARLY_SAME * larger, NO_EIGENVALUE) + slack
     same = near | np.eye(*overlaps.shape, dtype=bool)
     cosines = np.sqrt(np.sum(np.where(same, overlaps / sizes, 0.0) ** 2, axis=0))
     return np.minimum(cosines, 1.0)
 
 
-def _together(halves: list[Moments], transitions: list[int]) -> Moments:
-    """The moments of both halves, each counted by how many transitions it has."""
-    drawing, second = (np.average(both, axis=0, weights=transitions) for both in zip(*halves, strict=True))
-    return drawing, second
-
-
-def _sizes(ritz: Ritz, second: np.ndarray) -> np.ndarray:
-    squares = np.sum(ritz.coefficients * (second @ ritz.coefficients), axis=0)
+def _sizes(coefficients: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """√E[f²] of each function, above 0."""
+    squares = np.sum(coefficients * (second @ coefficients), axis=0)
     return np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
-
-
-def _orthonormality(ritz: Ritz, moments: Moments) -> float:
-    return distance_to_identity(ritz.coefficients.T @ moments[1] @ ritz.coefficients)
-
-
-def _as_many(parts: list[Ritz]) -> list[np.ndarray]:
-    """Eigenvalues of two parts, as many as both have."""
-    count = min(len(part.eigenvalues) for part in parts)
-    return [part.eigenvalues[:count] for part in parts]

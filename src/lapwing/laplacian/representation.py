@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -58,7 +59,7 @@ class Representation:
 
     @property
     def rotated(self) -> bool:
-        """Whether Rayleigh-Ritz told the eigenfunctions apart (the preset `paper` does not)."""
+        """Whether Rayleigh-Ritz found the single eigenfunctions (the preset `paper` does without)."""
         return bool(self.config.get("settings", {}).get("rotate", True))
 
     @property
@@ -79,7 +80,7 @@ class Representation:
 
         Args:
             observations: one or a batch.
-            filter: how much each eigenfunction weighs. `soft`: as learned, √(δ - λ_i/(2β)). `unit`: all
+            filter: how much each eigenfunction weighs. `soft`: φ itself, √(δ - λ_i/(2β)). `unit`: all
                 alike. `commute`: √(λ_2/λ_i), whose distance is that of commute times. `heat`: e^(-tλ_i).
                 All but `soft` leave the constant out and have the mean distance of `soft`.
             t: the time of `heat`; None gives the last eigenfunction the weight 0.1.
@@ -101,10 +102,15 @@ class Representation:
         return self._weights[filter, t]
 
     def sha256(self) -> str:
-        """A digest of all that the representation computes with."""
+        """A digest of all that is computed with, and of what wrappers and agents take from `config`."""
         arrays = named_arrays(self.encoder, "encoder") | {"coefficients": self.coefficients}
         arrays |= {"eigenvalues": self.eigenvalues, "reference": self.reference}
-        digest = hashlib.sha256(f"{self.soft_distance!r} {self.rotated}\n".encode())
+        settings = self.config.get("settings", {})
+        facts = {name: self.config.get(name) for name in ("maze", "arena", "step")}
+        facts |= {name: settings.get(name) for name in ("observation", "observation_key")}
+        facts |= {"encoder": dataclasses.asdict(self.spec), "rotated": self.rotated}
+        facts |= {"soft_distance": self.soft_distance}
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for name in sorted(arrays):
             digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}\n".encode())
             digest.update(np.ascontiguousarray(arrays[name]).tobytes())
@@ -223,14 +229,14 @@ def load_representation(path: str | Path) -> Representation:
         raise CheckpointError(f"{path} does not fit its own description ({error})") from error
 
 
-def check_format(path: Path, manifest: dict[str, Any]) -> None:
+def check_format(path: Path, manifest: dict[str, Any], format: int = FORMAT) -> None:
     """Refuse a file that another version of lapwing wrote in another form."""
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{path} is damaged: it does not say what it holds")
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != format:
         raise CheckpointError(
             f"{path} was written by lapwing {manifest.get('version', 'unknown')} in format "
-            f"{manifest.get('format')}; lapwing {__version__} reads format {FORMAT}: "
+            f"{manifest.get('format')}; lapwing {__version__} reads format {format}: "
             "use that version, or learn again"
         )
 
@@ -261,14 +267,18 @@ def named_arrays(tree, prefix: str) -> dict[str, np.ndarray]:
 
 
 def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
-    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name."""
+    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name.
+
+    An array of no rows in the skeleton stands for any number of them.
+    """
 
     def fill(where, leaf):
         if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array | np.ndarray):
             return leaf
         name = prefix + jax.tree_util.keystr(where)
         found = tensors.get(name)
-        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
+        rows = leaf.shape[:1] == (0,)
+        if found is None or found.shape[rows:] != leaf.shape[rows:] or found.dtype != leaf.dtype:
             raise CheckpointError(
                 f"{path} does not fit its own description: {name} should be {leaf.dtype} of shape "
                 f"{leaf.shape}"
@@ -306,7 +316,7 @@ def mean_distance(embedded: np.ndarray) -> float:
 def vector_norm(vectors: Any) -> Any:
     """The length of each vector, in NumPy or JAX."""
     if not isinstance(vectors, jax.Array):
-        return np.sqrt(np.sum(np.asarray(vectors) ** 2, axis=-1))
+        return np.sqrt(np.vecdot(vectors, vectors))
     # Where a vector is zero, a plain square root would have the gradient NaN.
     squares = jnp.sum(vectors**2, axis=-1)
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)

@@ -15,6 +15,8 @@ from lapwing.laplacian.chain import Chain, fixed_signs
 
 RANK_TOLERANCE = 1e-6
 Embed = Callable[[np.ndarray], np.ndarray]
+Moments = tuple[np.ndarray, np.ndarray]
+"""(A, B)."""
 
 
 class Ritz(NamedTuple):
@@ -26,7 +28,7 @@ class Ritz(NamedTuple):
     """How many independent functions the columns of φ and the constant span."""
 
 
-def moments_of_chain(chain: Chain, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments_of_chain(chain: Chain, phi: np.ndarray) -> Moments:
     """(A, B) of enumerated states, `phi` having one row a state."""
     functions = _with_constant(phi)
     second = functions.T @ (chain.rho[:, None] * functions)
@@ -35,20 +37,20 @@ def moments_of_chain(chain: Chain, phi: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def moments_of_experience(
     experience: Experience, embed: Embed, *, most: int = 1_000_000, batch: int = 8_192
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Moments:
     """(A, B) over the one-step pairs of an experience, or over `most` of them."""
     numbers = np.arange(min(experience.n_transitions, most))
     if experience.n_transitions > most:  # at random, for any even spacing may keep step with the episodes
         numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
-    places = experience.transitions(numbers)
+    indices = experience.transitions(numbers)
     drawing, second = 0.0, 0.0
-    for begin in range(0, len(places), batch):
-        here = places[begin : begin + batch]
+    for begin in range(0, len(indices), batch):
+        here = indices[begin : begin + batch]
         u = _with_constant(embed(experience.observe(here)))
         v = _with_constant(embed(experience.observe(here + 1)))
         drawing = drawing + 0.5 * (u - v).T @ (u - v)
         second = second + 0.5 * (u.T @ u + v.T @ v)
-    return np.asarray(drawing) / len(places), np.asarray(second) / len(places)
+    return np.asarray(drawing) / len(indices), np.asarray(second) / len(indices)
 
 
 def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
@@ -71,7 +73,7 @@ def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
     return Ritz(np.maximum(eigenvalues[:dim], 0.0), coefficients[:, :dim], rank)
 
 
-def as_learned(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
+def unrotated(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
     """No rotation: each column of φ scaled to E[f²] = 1, with its Rayleigh quotient for an eigenvalue."""
     size = np.sqrt(np.maximum(np.diag(second)[1:], np.finfo(np.float64).tiny))
     coefficients = np.vstack([np.zeros(len(size)), np.diag(1 / size)])[:, :dim]

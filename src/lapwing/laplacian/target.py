@@ -7,27 +7,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import jax
 import numpy as np
-from gymnasium.vector import VectorEnv
 from scipy import sparse
 
-from lapwing.data.collect import Policy, Progress, collect, collect_walks, experience_of
+from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
-from lapwing.data.files import load_experience
 from lapwing.data.memory_map import BYTES_AT_ONCE
-from lapwing.data.minari import open_minari
-from lapwing.data.source import DataFile, Env, GymEnv, MinariSet, Source, env_name, make_envs, read_source
+from lapwing.data.minari import MinariData
+from lapwing.data.open import check_settings, open_experience
+from lapwing.data.source import DataFile, GymEnv, Source, read_source
 from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
-from lapwing.envs.plane import Plane, random_walks
-from lapwing.envs.simulator import Simulator, random_episodes
+from lapwing.envs.make import Env, env_name
+from lapwing.envs.plane import Plane
+from lapwing.envs.simulator import goal_observation
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
 from lapwing.mazes import Maze
-from lapwing.settings.learn import PRESETS, LearnSettings
+from lapwing.settings.learn import LearnSettings
 
+Data = DataFile | MinariData | Experience | GymEnv | Env
 FINE_CHAIN = "finely discretised chain"
 HELD_OUT = 0.1
 """The share of episodes that continuous states are measured on and not learned from."""
@@ -51,7 +50,7 @@ class Target:
     plane: Plane | None = None
     """The plane that a point moved through."""
     held_out: float = 0.0
-    """The share of the experience that is kept apart to measure on."""
+    """The share of the experience that is held out to measure on."""
     graph: Any = None
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
@@ -76,12 +75,12 @@ class Target:
 
     @property
     def learned_from(self) -> Experience:
-        """The experience without what is kept apart."""
+        """The experience without what is held out."""
         assert self.experience is not None
         return self._split[0] if self.held_out else self.experience
 
     @property
-    def kept_apart(self) -> Experience:
+    def held_out_episodes(self) -> Experience:
         """The episodes that are not learned from."""
         return self._split[1]
 
@@ -128,6 +127,11 @@ class Target:
             return self.plane.points(FINENESS).astype(np.float32)
         return self.states
 
+    def goal_observation(self) -> np.ndarray:
+        """What φ sees at the goal of the arena."""
+        assert self.arena is not None
+        return goal_observation(self.arena, whole=self.observation_shape[0] > 2)
+
     def typical_observations(self, seed: int) -> np.ndarray:
         """Every state once, or ten thousand observations where states are not enumerated; fewer if large."""
         if self.states is not None:
@@ -172,144 +176,48 @@ def open_target(
             `minari:NAME`, an environment, episodes, a `Maze` or an `Experience`.
         settings: what to observe and how much to collect.
         policy: what acts in an environment; None is random.
-        collected: where an earlier start of the same run may have put what it collected.
-        on_progress: called with (done, all) while an environment is stepped.
+        collected: where an earlier start of the same run may have saved what it collected.
+        on_progress: called with (done, all) while steps are taken.
     """
-    source = read_source(source)
-    if settings.true_chain and not isinstance(source, Maze):
-        raise ConfigError("true_chain needs a maze, and this target is none; leave --true-chain out")
-    _refuse_what_does_not_apply(source, settings, policy)
-    again = load_experience(collected) if collected and collected.is_file() else None
+    return target_of(
+        read_source(source), settings, policy=policy, collected=collected, on_progress=on_progress
+    )
+
+
+def target_of(
+    source: Source,
+    settings: LearnSettings,
+    *,
+    policy: Policy | None = None,
+    collected: Path | None = None,
+    on_progress: Progress | None = None,
+) -> Target:
+    """The target of a source that has been read; the arguments are those of `open_target`."""
+    check_settings(source, settings, policy)
     if isinstance(source, Maze):
-        return _target_of_world(GridWorld(source, settings.stay), settings, again)
+        _refuse_held_out(settings)
+        if settings.true_chain:
+            return _of_maze(source, settings, None)
+    experience = open_experience(
+        source, settings, policy=policy, collected=collected, on_progress=on_progress
+    )
+    if isinstance(source, Maze):
+        return _of_maze(source, settings, experience)
     if isinstance(source, Arena):
-        experience = again or _experience_of_arena(source, settings, on_progress)
         return _with_held_out(Target(source.name, experience, arena=source), settings)
     if isinstance(source, Plane):
-        experience = again or _experience_of_plane(source, settings, on_progress)
         return _with_held_out(Target(source.name, experience, plane=source), settings)
-    if isinstance(source, Experience):
-        return _target_of_data("experience", source, settings)
-    if isinstance(source, DataFile):
-        return _target_of_data(source.path.stem, load_experience(source.path), settings, source.path)
-    if isinstance(source, MinariSet):
-        data = open_minari(source.name)
-        seen = experience_of(*data.read(settings.observation_key))
-        return _target_of_data(source.name, seen, settings, data.path)
-    name = source.env_id if isinstance(source, GymEnv) else env_name(source)
-    experience = again or _experience_of_env(source, settings, policy, on_progress)
-    return _target_of_data(name, experience, settings)
+    return _of_data(source, experience, settings)
 
 
-_PLACES = {
-    "transitions": (Maze, Arena, Plane, GymEnv, gymnasium.Env, VectorEnv),
-    "episode_length": (Maze, Plane),
-    "stay": (Maze,),
-    "observation": (Maze, Arena),
-    "num_envs": (GymEnv,),
-    "observation_key": (GymEnv, MinariSet, gymnasium.Env, VectorEnv),
-}
-"""Which targets a setting goes with."""
-_KINDS = {
-    Maze: "mazes",
-    Arena: "arenas",
-    Plane: "planes",
-    GymEnv: "environments by name",
-    MinariSet: "Minari data sets",
-    gymnasium.Env: "environments",
-}
-
-
-def _refuse_what_does_not_apply(source: Source, settings: LearnSettings, policy: Policy | None) -> None:
-    """An option that would do nothing is a misunderstanding."""
-    if isinstance(source, Arena):
-        _check_seen_in_arena(settings)
-    if policy is not None and not isinstance(source, GymEnv | Env):
-        raise ConfigError("policy goes with Gymnasium environments, and this target is none; leave it out")
-    for name, places in _PLACES.items():
-        value = getattr(settings, name)
-        if not isinstance(source, places) and value != getattr(PRESETS[settings.preset], name):
-            fitting = ", ".join(_KINDS[place] for place in places if place in _KINDS)
-            raise ConfigError(
-                f"{name}={value!r} goes with {fitting}, and this target is {kind_of(source)}; leave it out"
-            )
-
-
-def kind_of(source: Source) -> str:
-    """What a source is, with its article."""
-    if isinstance(source, Maze | Arena | Plane):
-        return "an arena" if isinstance(source, Arena) else f"a {type(source).__name__.lower()}"
-    return "an environment" if isinstance(source, GymEnv | Env) else "data"
-
-
-def _with_held_out(target: Target, settings: LearnSettings) -> Target:
-    """Continuous states with a part kept apart, as the settings say or as seems best."""
-    share = settings.held_out
-    assert target.experience is not None
-    if target.states is not None:
-        if share:
-            raise ConfigError(
-                f"held_out={share:g} goes with continuous states, and these are enumerated; leave it out"
-            )
-        return target
-    if share is None:
-        share = HELD_OUT if settings.preset == "default" else 0.0
-        share *= target.experience.n_transitions >= 100
-    apart = dataclasses.replace(target, held_out=share)
-    few = share and (len(target.experience.observations) < 8 or len(apart.kept_apart.observations) < 4)
-    if few and settings.held_out is not None:
-        raise DatasetError(
-            f"held_out={share:g} keeps too few of {len(target.experience.observations)} observations apart "
-            "to measure on; raise it, or set it to 0"
-        )
-    return target if few else apart
-
-
-def _check_seen_in_arena(settings: LearnSettings) -> None:
-    if settings.observation not in ("position", "state"):
-        raise ConfigError(
-            f"observation must be position or state in an arena, not {settings.observation!r}; "
-            "position is (x, y), state all positions and velocities"
-        )
-
-
-def _experience_of_arena(arena: Arena, settings: LearnSettings, on_progress: Progress | None) -> Experience:
-    states = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
-    seen = states[..., :2] if settings.observation == "position" else states
-    return Experience(seen.reshape(-1, seen.shape[-1]), np.full(len(seen), seen.shape[1]))
-
-
-def _experience_of_plane(plane: Plane, settings: LearnSettings, on_progress: Progress | None) -> Experience:
-    walks = random_walks(plane, settings.transitions, settings.episode_length, settings.seed, on_progress)
-    return Experience(walks.reshape(-1, 2), np.full(len(walks), walks.shape[1]))
-
-
-def _target_of_world(world: GridWorld, settings: LearnSettings, experience: Experience | None) -> Target:
-    if settings.held_out:
-        raise ConfigError(
-            f"held_out={settings.held_out:g} goes with continuous states, and those of a maze are "
-            "enumerated; leave it out"
-        )
-    if settings.observation == "state":
-        raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
+def _of_maze(maze: Maze, settings: LearnSettings, experience: Experience | None) -> Target:
+    world = GridWorld(maze, settings.stay)
     states = world.observations(settings.observation)
-    if settings.true_chain:
-        return Target(world.maze.name, None, world, states)
-    if experience is None:
-        key = jax.random.fold_in(jax.random.key(settings.seed), 0)
-        experience = collect_walks(
-            world,
-            settings.observation,
-            settings.transitions,
-            episode_length=settings.episode_length,
-            key=key,
-        )
-    return Target(world.maze.name, experience, world, states)
+    return Target(maze.name, experience, world, states)
 
 
-def _target_of_data(
-    name: str, experience: Experience, settings: LearnSettings, file: Path | None = None
-) -> Target:
+def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> Target:
+    name, file = _name_and_file(source)
     experience = experience.tabulated(DENSE_LIMIT)
     if experience.n_states is not None and len(np.unique(experience.observations)) < 2:
         raise DatasetError(
@@ -319,22 +227,39 @@ def _target_of_data(
     return _with_held_out(Target(name, experience, None, experience.table, file), settings)
 
 
-def _experience_of_env(
-    source: GymEnv | Env, settings: LearnSettings, policy: Policy | None, on_progress: Progress | None
-) -> Experience:
-    named = isinstance(source, GymEnv)
-    # A policy is written for one observation, unless a number of environments is asked for.
-    num_envs = 1 if policy is not None and settings.num_envs is None else settings.num_envs
-    env = make_envs(source.env_id, num_envs) if named else source
-    try:
-        return collect(
-            env,
-            settings.transitions,
-            policy=policy,
-            observation_key=settings.observation_key,
-            seed=settings.seed,
-            on_progress=on_progress,
+def _name_and_file(source: Data) -> tuple[str, Path | None]:
+    if isinstance(source, DataFile):
+        return source.path.stem, source.path
+    if isinstance(source, MinariData):
+        return source.name, source.path
+    if isinstance(source, Experience):
+        return "experience", None
+    return source.env_id if isinstance(source, GymEnv) else env_name(source), None
+
+
+def _with_held_out(target: Target, settings: LearnSettings) -> Target:
+    """Continuous states with a share of the episodes held out, as the settings say or as seems best."""
+    share = settings.held_out
+    assert target.experience is not None
+    if target.states is not None:
+        _refuse_held_out(settings)
+        return target
+    if share is None:
+        share = HELD_OUT if settings.preset == "default" else 0.0
+        share *= target.experience.n_transitions >= 100
+    split = dataclasses.replace(target, held_out=share)
+    few = share and (len(target.experience.observations) < 8 or len(split.held_out_episodes.observations) < 4)
+    if few and settings.held_out is not None:
+        raise DatasetError(
+            f"held_out={share:g} holds out too few of {len(target.experience.observations)} observations "
+            "to measure on; raise it, or set it to 0"
         )
-    finally:
-        if named:
-            env.close()
+    return target if few else split
+
+
+def _refuse_held_out(settings: LearnSettings) -> None:
+    if settings.held_out:
+        raise ConfigError(
+            f"held_out={settings.held_out:g} goes with continuous states, and these are enumerated; "
+            "leave it out"
+        )

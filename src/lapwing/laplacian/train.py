@@ -1,15 +1,13 @@
-"""The training loop: compiled chunks of Adam steps on the graph drawing loss, with checkpoints between them.
+"""Learning φ: compiled chunks of Adam steps on the graph drawing loss, with checkpoints between them.
 
 Every random number of step t comes from `fold_in(key, t)`, so the same seed gives the same bits whatever the
 chunks, and after any interruption.
 """
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,12 +18,12 @@ import optax
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss
+from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.target import Target
+from lapwing.progress import OnChunk
 from lapwing.settings.learn import ResolvedSettings
 from lapwing.timing import stopwatch
-
-OnChunk = Callable[[int, int, dict[str, float]], None]
 
 
 class TrainState(NamedTuple):
@@ -33,23 +31,6 @@ class TrainState(NamedTuple):
 
     encoder: Encoder
     optimiser: optax.OptState
-
-
-@runtime_checkable
-class Checkpoints(Protocol):
-    """Where the state between chunks, any tree of arrays, is kept; `runs.RunFolder` is one."""
-
-    def restore(self, like: Any) -> tuple[Any, int, float] | None:
-        """The last whole state, its step and the seconds learned so far."""
-        ...
-
-    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
-        """Offer a state to be kept."""
-        ...
-
-    def record(self, row: dict[str, Any]) -> None:
-        """Keep one row of metrics."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -76,7 +57,7 @@ def train(
     Args:
         target: what to learn from.
         settings: with no value left open.
-        checkpoints: where to keep the state between chunks, and to go on from.
+        checkpoints: where to keep the state between chunks, and to resume from.
         on_chunk: called after each chunk with (step, last step, metrics).
     """
     key = jax.random.key(settings.seed)
@@ -84,38 +65,33 @@ def train(
     encoder = untrained_encoder(target, settings)
     optimiser = make_optimiser(settings)
     state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)))
-    restored = checkpoints.restore(state) if checkpoints else None
-    state, step, seconds = restored or (state, 0, 0.0)
-
+    progress = restored(checkpoints, state) or Progress(state)
     with stopwatch() as preparing:
         loss = make_loss(target, settings, encoder)
-    began = time.perf_counter()
-    run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), state)
-    measure = _make_measure(target, settings)
-    measure(state.encoder)
-    compile_seconds = time.perf_counter() - began
-
+    with stopwatch() as compiling:
+        run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), progress.state)
+        measure = _make_measure(target, settings)
+        measure(progress.state.encoder)
     chunk = max(1, settings.steps // CHUNKS)
-    while step < settings.stop:
+
+    def advance(state: TrainState, step: int) -> tuple[TrainState, int, Metrics]:
         end = min(step + chunk, settings.stop)
-        began = time.perf_counter()
-        state, sums, bad_step = jax.block_until_ready(run_chunk(state, step, end))
-        elapsed = time.perf_counter() - began
+        state, sums, bad_step = run_chunk(state, step, end)
         if bad_step >= 0:
             raise _not_finite(int(bad_step))
-        seconds += elapsed
-        row = {name: float(value) / (end - step) for name, value in sums.items()}
-        row |= measure(state.encoder)
-        if math.isnan(row["orthonormality_error"]):
-            raise _not_finite(end)
-        row |= {"step": end, "steps_per_second": (end - step) / elapsed, "seconds": seconds}
-        step = end
-        if checkpoints:
-            checkpoints.record(row)
-            checkpoints.keep(state, step, seconds, last=step == settings.stop)
-        if on_chunk:
-            on_chunk(step, settings.stop, row)
-    return Trained(state.encoder, spec, seconds, compile_seconds + preparing.compiling, preparing.working)
+        return state, end, {name: float(value) / (end - step) for name, value in sums.items()}
+
+    progress = run_chunks(
+        progress,
+        settings.stop,
+        advance,
+        lambda state, step: (state, measure(state.encoder)),
+        _not_finite,
+        checkpoints=checkpoints,
+        on_chunk=on_chunk,
+    )
+    compile_seconds = preparing.compiling + compiling.compiling + compiling.working
+    return Trained(progress.state.encoder, spec, progress.seconds, compile_seconds, preparing.working)
 
 
 def _not_finite(step: int) -> NonFiniteError:
@@ -137,14 +113,14 @@ def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
     )
 
 
-def untrained_encoder(target: Target, settings: ResolvedSettings) -> Encoder:
-    """The encoder at step 0."""
+def untrained_encoder(target: Target, settings: ResolvedSettings, stream: int = 1) -> Encoder:
+    """The encoder at step 0; `stream` numbers the random stream of the seed that it is drawn from."""
     return fit_encoder(
         encoder_spec(target, settings),
         target.typical_observations(settings.seed),
         standardise=settings.standardise,
         bandwidth=settings.fourier_bandwidth,
-        key=jax.random.fold_in(jax.random.key(settings.seed), 1),
+        key=jax.random.fold_in(jax.random.key(settings.seed), stream),
     )
 
 
@@ -181,13 +157,13 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
     compiled = jax.jit(run).lower(data, arrays, jnp.int32(0), jnp.int32(0)).compile()
 
     def run_chunk(state: TrainState, begin: int, end: int):
-        arrays, totals, bad_step = eqx.filter(state, eqx.is_array), None, -1
+        arrays, totals, bad_step = eqx.filter(state, eqx.is_array), {}, -1
         most = loss.most_steps if isinstance(loss, DiskLoss) else end - begin
         for first in range(begin, end, most):
             last = min(first + most, end)
             data = eqx.filter(loss.at(first, last), eqx.is_array)
             arrays, sums, bad_step = compiled(data, arrays, jnp.int32(first), jnp.int32(last))
-            totals = sums if totals is None else jax.tree.map(jnp.add, totals, sums)
+            totals = jax.tree.map(jnp.add, totals, sums) if totals else sums
             if bad_step >= 0:
                 break
         return eqx.combine(arrays, static), totals, bad_step
@@ -204,13 +180,8 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         weights = np.full(len(observations), 1 / len(observations))
     batch, rho = jnp.asarray(observations), jnp.asarray(weights, jnp.float32)
 
-    @eqx.filter_jit
-    def second_moment(encoder):
-        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
-        return phi.T @ (rho[:, None] * phi)
-
     def measure(encoder) -> dict[str, float | int]:
-        moment = np.asarray(second_moment(encoder), np.float64) / settings.delta
+        moment = np.asarray(_second_moment(encoder, batch, rho), np.float64) / settings.delta
         if not np.isfinite(moment).all():
             return {"orthonormality_error": math.nan, "surviving_dimensions": 0}
         return {
@@ -219,3 +190,10 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         }
 
     return measure
+
+
+@eqx.filter_jit
+def _second_moment(encoder: Encoder, batch, rho):
+    """E[φφᵀ]; compiled once for each shape, where a closure would stay in JAX's cache after every call."""
+    phi = jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
+    return phi.T @ (rho[:, None] * phi)

@@ -6,7 +6,6 @@ Positions are (row, column), counted from 0 at the top left.
 
 import dataclasses
 import warnings
-from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -28,6 +27,8 @@ BODY_NAMES = ("Point", "Ant")
 """What moves through arenas."""
 PLANE = "Plane"
 """What the names of mazes with continuous positions begin with."""
+MOST_CELLS = 2**24
+"""A file with more bytes than this is no maze."""
 _FILES = BUILT_IN | ARENAS
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
@@ -46,7 +47,8 @@ class Maze:
     @cached_property
     def floor(self) -> np.ndarray:
         """Where one can stand: booleans, (height, width)."""
-        return np.array([[mark != "#" for mark in line] for line in self.lines])
+        marks = np.frombuffer("".join(self.lines).encode("utf-32-le"), "<u4")
+        return marks.reshape(len(self.lines), -1) != ord("#")
 
     @property
     def goal(self) -> tuple[int, int] | None:
@@ -93,18 +95,25 @@ def is_plane(name: str) -> bool:
     return name in plane_names() or name.startswith(f"{PLANE}:")
 
 
-def read_maze(source: str | Path) -> Maze:
-    """A built-in maze by its name, or the maze in a text file.
+def read_maze(source: str | Path | Maze) -> Maze:
+    """A built-in maze by its name, the maze in a text file, or a maze as it is.
 
     Example:
         >>> int(read_maze("FourRoom").floor.sum())
         152
     """
+    if isinstance(source, Maze):
+        return source
     if str(source) in _FILES:
         text = resources.files("lapwing.mazes").joinpath(_FILES[str(source)]).read_text("utf-8")
         return parse_maze(text, name=str(source))
     path = Path(source)
     try:
+        if path.is_file() and path.stat().st_size > MOST_CELLS:
+            raise MazeError(
+                f"maze file {path} has {path.stat().st_size:,} bytes, and a maze at most "
+                f"{MOST_CELLS:,} cells; draw a smaller one"
+            )
         text = path.read_text("utf-8-sig") if path.is_file() else None
         why = _why_no_file(str(source), path) if text is None else ""
     except (UnicodeDecodeError, OSError) as error:
@@ -128,14 +137,13 @@ def parse_maze(text: str, *, name: str) -> Maze:
     lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
     _check_marks(lines, name)
     maze = Maze(name, tuple(lines))
-    components = _components(maze.floor)
-    kept = next((c for c in components if maze.goal in c), max(components, key=len))
-    unreachable = sorted(set().union(*components) - kept)
+    kept = _connected_part(maze)
+    unreachable = [(int(row), int(column)) for row, column in np.argwhere(maze.floor & ~kept)]
     if not unreachable:
         return maze
-    warnings.warn(_unreachable_message(maze, kept, unreachable), LapwingWarning, stacklevel=2)
+    warnings.warn(_unreachable_message(maze, int(kept.sum()), unreachable), LapwingWarning, stacklevel=2)
     walled = tuple(
-        "".join("#" if mark == "." and (r, c) not in kept else mark for c, mark in enumerate(line))
+        "".join("#" if mark == "." and not kept[r, c] else mark for c, mark in enumerate(line))
         for r, line in enumerate(lines)
     )
     return Maze(name, walled, frozenset(unreachable))
@@ -149,12 +157,12 @@ def _check_marks(lines: list[str], name: str) -> None:
                 f"maze {name}: line {row + 1} has {len(line)} cells and line 1 has {width}; "
                 "make all lines equally long"
             )
-        for column, mark in enumerate(line):
-            if mark not in "#.G":
-                raise MazeError(
-                    f"maze {name}: unknown mark {mark!r} in line {row + 1}, column {column + 1}; "
-                    "use # for wall, . for floor, G for the goal"
-                )
+        rest = line.lstrip("#.G")
+        if rest:
+            raise MazeError(
+                f"maze {name}: unknown mark {rest[0]!r} in line {row + 1}, column {width - len(rest) + 1}; "
+                "use # for wall, . for floor, G for the goal"
+            )
     text = "".join(lines)
     if text.count("G") > 1:
         raise MazeError(f"maze {name}: {text.count('G')} goals; leave one G or none")
@@ -162,32 +170,21 @@ def _check_marks(lines: list[str], name: str) -> None:
         raise MazeError(f"maze {name}: no floor; mark at least one cell with . or G")
 
 
-def _components(floor: np.ndarray) -> list[set[tuple[int, int]]]:
-    """The sets of cells between which one can walk."""
-    left = {(int(r), int(c)) for r, c in np.argwhere(floor)}
-    components = []
-    for seed in sorted(left):
-        if seed not in left:
-            continue
-        left.remove(seed)
-        component, frontier = {seed}, deque([seed])
-        while frontier:
-            row, column = frontier.popleft()
-            for step in MOVES.values():
-                cell = (row + step[0], column + step[1])
-                if cell in left:
-                    left.remove(cell)
-                    component.add(cell)
-                    frontier.append(cell)
-        components.append(component)
-    return components
+def _connected_part(maze: Maze) -> np.ndarray:
+    """The floor that one can walk to from the goal; without a goal, the largest connected part."""
+    from scipy import ndimage
+
+    parts = np.empty(maze.floor.shape, int)
+    ndimage.label(maze.floor, output=parts)
+    largest = 1 + np.argmax(np.bincount(parts.ravel())[1:])
+    return parts == (largest if maze.goal is None else parts[maze.goal])
 
 
-def _unreachable_message(maze: Maze, kept: set, unreachable: list) -> str:
+def _unreachable_message(maze: Maze, kept: int, unreachable: list[tuple[int, int]]) -> str:
     named = ", ".join(f"({r},{c})" for r, c in unreachable[:8])
     more = f" and {len(unreachable) - 8} more" if len(unreachable) > 8 else ""
     part = "part with the goal" if maze.goal else "largest part"
     return (
         f"maze {maze.name}: {len(unreachable)} floor cells cannot be reached from the rest: "
-        f"{named}{more}; keeping the {part}, {len(kept)} cells"
+        f"{named}{more}; keeping the {part}, {kept} cells"
     )

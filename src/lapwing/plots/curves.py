@@ -1,6 +1,6 @@
-"""Curves with intervals, in panels."""
+"""Curves with intervals: in panels, or below maps."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ def draw_curves(axis, curves: Mapping[str, Curve], colours: Mapping[str, str]) -
     lines = {}
     for label, curve in curves.items():
         (lines[label],) = axis.plot(curve.x, curve.mean, lw=1.4, color=colours[label])
-        axis.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=colours[label], lw=0)
+        axis.fill_between(curve.x, curve.low, curve.high, alpha=0.13, color=colours[label], lw=0)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.2)
     return lines
@@ -76,4 +76,49 @@ def draw_panels(panels: dict[str, dict[str, Curve]], *, columns: int, x: str, y:
     for axis in axes[:, 0]:
         axis.set_ylabel(y)
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+@dataclass(frozen=True)
+class Column:
+    """One maze or arena."""
+
+    maps: dict[str, Callable[[Any], Any]]
+    """By title: draws on an axis and returns the image."""
+    curves: dict[str, Curve]
+    best: float
+    """Where a dotted line is drawn."""
+
+
+def draw_columns(
+    columns: Mapping[str, Column], *, measure: str, best: str, limits: tuple[float, float] | None = None
+) -> Figure:
+    """Maps and curves of each column.
+
+    Args:
+        columns: by title.
+        measure: what the curves show.
+        best: what the dotted lines are.
+        limits: of the curves' axes.
+    """
+    maps = max((len(column.maps) for column in columns.values()), default=0)
+    count = max(len(columns), 1)
+    figure = Figure(figsize=(4.4 * count, 3.1 * maps + 4.4), layout="constrained")
+    axes: Any = figure.subplots(maps + 1, count, squeeze=False, height_ratios=[*[1.0] * maps, 1.15])
+    shown: dict[str, Any] = {}
+    colours = colours_of(column.curves for column in columns.values())
+    for place, (name, column) in enumerate(columns.items()):
+        for axis in axes[:-1, place]:
+            axis.set_axis_off()
+        for axis, (title, draw) in zip(axes[:-1, place], column.maps.items(), strict=False):
+            image = draw(axis)
+            axis.set_title(f"{name}: {title}", fontsize=9)
+            figure.colorbar(image, ax=axis, shrink=0.8)
+        axis = axes[-1, place]
+        for label, line in draw_curves(axis, column.curves, colours).items():
+            shown.setdefault(label, line)
+        shown.setdefault(best, axis.axhline(column.best, color="black", ls=":", lw=1))
+        axis.set(title=name, xlabel="step", ylim=limits)
+    axes[-1, 0].set_ylabel(measure)
+    figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=4, frameon=False)
     return figure

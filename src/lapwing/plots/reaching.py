@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
+from lapwing.agents.evaluation import SUCCESS_RATE
 from lapwing.envs.arena import Arena
-from lapwing.plots.columns import Column, draw_columns
-from lapwing.plots.curves import Curve, colours_of, draw_curves
-from lapwing.plots.maps import WALL
-from lapwing.runs.control import REACHES
+from lapwing.plots.curves import Column, Curve, colours_of, draw_columns, draw_curves
+from lapwing.plots.representations import WALL
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def draw_reaching(panels: Mapping[str, ReachingPanel]) -> Figure:
             title: partial(_draw_values, panel.arena, values, "viridis_r")
             for title, values in panel.distances.items()
         }
-        columns[name] = Column(maps, panel.curves, REACHES)
+        columns[name] = Column(maps, panel.curves, SUCCESS_RATE)
     measure = "share of starts from which the goal is reached"
     return draw_columns(columns, measure=measure, best="90 %", limits=(-0.02, 1.02))
 
@@ -69,7 +68,7 @@ def draw_success(evaluated_at: Sequence[int], success: Sequence[float]) -> Figur
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axis = figure.subplots()
     axis.plot(evaluated_at, success, ".-")
-    axis.axhline(REACHES, color="black", ls=":", lw=1)
+    axis.axhline(SUCCESS_RATE, color="black", ls=":", lw=1)
     axis.set(xlabel="step", ylabel="share of starts that reach the goal", ylim=(-0.02, 1.02))
     axis.spines[["top", "right"]].set_visible(False)
     return figure

@@ -1,16 +1,26 @@
-"""Drawings of a learned representation."""
+"""Drawings of mazes, and of a learned representation."""
 
 from typing import Any
 
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lapwing.envs.gridworld import AGENT, GridWorld
 from lapwing.laplacian.evaluate import rank_correlation
-from lapwing.plots.maps import draw_map
 
 LEARNED, EXACT = "#1f77b4", "#d95f02"
+WALL = "#3a3f4b"
+
+
+def draw_map(axis, world: GridWorld, values: np.ndarray, **options: Any):
+    """A number for each state, in colours; returns the image."""
+    grid = np.full(world.maze.floor.shape, np.nan)
+    grid[world.maze.floor] = values
+    axis.set_facecolor(WALL)
+    axis.imshow(np.zeros((*grid.shape, 3)) + to_rgb(WALL))
+    return axis.imshow(grid, **options)
 
 
 def draw_eigenfunctions(

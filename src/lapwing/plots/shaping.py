@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from lapwing.envs.gridworld import AGENT, GOAL
 from lapwing.mazes import MOVES
-from lapwing.plots.columns import Column, draw_columns
-from lapwing.plots.curves import Curve
-from lapwing.plots.maps import draw_map
+from lapwing.plots.curves import Column, Curve, draw_columns
+from lapwing.plots.representations import draw_map
 from lapwing.shaping.audit import Audit, greedy_policy
 from lapwing.shaping.tasks import GridTask
 

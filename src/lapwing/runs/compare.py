@@ -11,7 +11,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import Maze, parse_maze
-from lapwing.runs.learn import load
+from lapwing.runs.folder import load
 from lapwing.settings.learn import Filter, RewardForm
 from lapwing.shaping.audit import Audit, audit
 from lapwing.shaping.rewards import SHAPED_BY_PHI

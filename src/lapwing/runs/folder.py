@@ -2,21 +2,34 @@
 
 config.json says what the run is and never changes; result.json is written when everything is learned and
 measured, so its presence means that the run is finished (pictures can be drawn again from the rest).
-Whatever is missing in between is computed again to the same bits.
+Whatever is missing in between is computed again to the same bits. Every file carries a digest. Folders of
+format 1, which lapwing 0.1.0 wrote, have none in their JSON files: they can be loaded and evaluated, not
+resumed.
 """
 
+import re
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lapwing import storage
 from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
-from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
+from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
+from lapwing.laplacian.representation import (
+    FORMAT,
+    Representation,
+    check_format,
+    filled,
+    load_representation,
+    named_arrays,
+)
+from lapwing.settings.checks import SavedSettings
 
+FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
+"""The formats of config.json: the one that is written, and the one before, which can still be read."""
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 SHARE_OF_CHECKPOINTS = 0.05
 """How much of the time may go into writing them, where they are large."""
@@ -26,6 +39,13 @@ FIGURES = (
     *("success", "goal", "paths", "strip", "film"),
 )
 """The pictures that a run may have, each as .png and .svg, or as .gif."""
+_KEYS_OF_FORMAT_1 = (
+    {"format", "version", "target", "settings", "resolved", "prepare_seconds", "compile_seconds"},
+    {"format", "version", "kind", "target", "settings", "phi"},
+)
+"""What config.json held before it had a digest: that of a representation, and that of an agent."""
+
+Settings = TypeVar("Settings", bound=SavedSettings)
 
 
 class RunFolder:
@@ -35,6 +55,10 @@ class RunFolder:
         """Name the folder; `opened` creates or enters it."""
         self.path = path
         self._next_due = time.monotonic() + SECONDS_BETWEEN_CHECKPOINTS
+
+    @property
+    def _config(self) -> Path:
+        return self.path / "config.json"
 
     @property
     def experience(self) -> Path:
@@ -59,31 +83,30 @@ class RunFolder:
     @property
     def begun(self) -> bool:
         """Whether there is a run."""
-        return (self.path / "config.json").is_file()
+        return storage.is_file(self._config)
 
     @property
     def finished(self) -> bool:
         """Whether everything has been done."""
-        return (self.path / "result.json").is_file()
+        return storage.is_file(self.path / "result.json")
 
     @contextmanager
     def opened(self, config: dict[str, Any], *, overwrite: bool, resume: bool) -> Iterator[bool]:
-        """Hold the folder for a run of `config`, and say whether one that was begun goes on.
+        """Hold the folder for a run of `config`, and say whether one that was begun is resumed.
 
         Nothing in the folder is changed: `begin` does that, when there is something to put in its place.
         """
         if overwrite and resume:
             raise ConfigError("overwrite and resume exclude each other; give one of them")
-        if self.path.is_dir():
-            self._holds_a_run()  # refuses a folder that is not ours before anything is put there
+        self._holds_a_run()  # refuses a folder that is not ours before anything is put there
         new = storage.make_folder(self.path)
         with storage.lock(self.path), self._removed_on_failure(new):
             there = self._holds_a_run()
             if there and not (overwrite or resume):
                 state = "a finished" if self.finished else "an unfinished"
-                going_on = "" if self.finished else "go on with --resume, "
+                remedy = "" if self.finished else "go on with --resume, "
                 raise ConfigError(
-                    f"{self.path} holds {state} run; {going_on}choose another --out, or replace it "
+                    f"{self.path} holds {state} run; {remedy}choose another --out, or replace it "
                     "with --overwrite"
                 )
             if there and resume:
@@ -101,46 +124,67 @@ class RunFolder:
         try:
             yield
         except BaseException:
-            if not (self.path / "config.json").is_file():
-                storage.remove_folders(new)
+            with suppress(StorageError):
+                if not self.begun:
+                    storage.remove_folders(new)
             raise
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from writing to the folder."""
+        with storage.lock(self.path):
+            yield
 
     def begin(self, config: dict[str, Any]) -> None:
         """Start a run in place of what is there."""
         self._clear()
-        versions = {"format": FORMAT, "version": __version__}
-        storage.write_json(self.path / "config.json", versions | config)
+        versions = {"format": FOLDER_FORMAT, "version": __version__}
+        storage.write_checked_json(self._config, versions | config)
 
     def config(self) -> dict[str, Any]:
         """What config.json says; a folder that is no run, or of another version, is refused."""
-        path = self.path / "config.json"
-        if not path.is_file():
+        if not self.begun:
             raise ConfigError(f"{self.path} is not a run folder: it has no config.json")
-        config = storage.read_json(path)
-        check_format(path, config)
+        config = storage.read_json(self._config)
+        if not (isinstance(config, dict) and config.get("format") == WITHOUT_DIGESTS):
+            check_format(self._config, config, FOLDER_FORMAT)
+            config = storage.read_checked_json(self._config)
+        _check_described(self._config, config)
         return config
+
+    def settings(self, kind: type[Settings]) -> Settings:
+        """The settings that the run was begun with."""
+        try:
+            return kind.from_json(self.config()["settings"])
+        except (ConfigError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{self._config} holds settings that cannot be used ({error})") from error
+
+    @property
+    def _has_digests(self) -> bool:
+        return not self.begun or self.config()["format"] != WITHOUT_DIGESTS
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result, which marks the run as finished, and drop the checkpoints."""
-        storage.write_json(self.path / "result.json", result)
+        storage.write_checked_json(self.path / "result.json", result)
         for path in self._checkpoints():
             storage.remove(path)
 
     def result(self, *needed: str) -> dict[str, Any]:
         """The result of a finished run; one that lacks what is needed is refused."""
         path = self.path / "result.json"
-        result = storage.read_json(path)
+        remedy = "delete it, and the command that made the run makes it again with --resume"
+        try:
+            result = (storage.read_checked_json if self._has_digests else storage.read_json)(path)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; {remedy}") from error
         missing = [name for name in needed if name not in result] if isinstance(result, dict) else needed
-        if missing:
-            raise CheckpointError(
-                f"{path} is damaged: it lacks {', '.join(missing)}; delete it, and the command that made "
-                "the run makes it again with --resume"
-            )
+        if missing or not isinstance(result, dict):
+            raise CheckpointError(f"{path} is damaged: it lacks {', '.join(missing)}; {remedy}")
         return result
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
-        return storage.read_json_lines(self.path / "metrics.jsonl")
+        return storage.read_json_lines(self.path / "metrics.jsonl", digests=self._has_digests)
 
     def record(self, row: dict[str, Any]) -> None:
         """Add a row to metrics.jsonl."""
@@ -175,7 +219,8 @@ class RunFolder:
         return None
 
     def _checkpoints(self) -> list[Path]:
-        return sorted(self.path.glob("checkpoint-*.safetensors"))
+        names = storage.names_in(self.path)
+        return [self.path / name for name in names if re.fullmatch(r"checkpoint-\d{9}\.safetensors", name)]
 
     def _cut_metrics(self, step: int) -> None:
         """Drop the rows after `step`: they will be recorded again."""
@@ -184,18 +229,38 @@ class RunFolder:
 
     def _holds_a_run(self) -> bool:
         """Whether a run was begun here; anything else that is here is not ours to touch."""
-        config, others = self.path / "config.json", [p.name for p in self.path.iterdir()]
-        if config.is_file() and _is_config(storage.read_json(config)):
+        if self.begun and _claims_to_be_ours(storage.read_json(self._config)):
+            try:
+                self.config()
+            except CheckpointError as error:
+                raise CheckpointError(
+                    f"{error}; delete the folder yourself, or choose another --out"
+                ) from error
             return True
-        foreign = sorted(name for name in others if not name.startswith("."))
+        foreign = [name for name in storage.names_in(self.path) if not name.startswith(".")]
+        if foreign and self._belongs_to_an_agent():  # a user's notes may be in it
+            foreign = [name for name in foreign if self.path / name in (self._config, *self._owned())]
         if foreign:
             raise ConfigError(
                 f"{self.path} is not empty and not a run folder (it holds {foreign[0]}); choose another --out"
             )
         return False
 
+    def _belongs_to_an_agent(self) -> bool:
+        """Whether this is where the run of an agent keeps the run of its φ."""
+        if self.path.name != "representation":
+            return False
+        with suppress(LapwingError):
+            return RunFolder(self.path.parent).config().get("kind") == "agent"
+        return False
+
     def _check_same(self, config: dict[str, Any]) -> None:
         there = self.config()
+        if there["format"] == WITHOUT_DIGESTS:
+            raise CheckpointError(
+                f"{self._config} has no digest, so nothing tells whether it was edited; resume "
+                f"with lapwing {there['version']}, or start again with --overwrite"
+            )
         if there["version"] != __version__:
             raise CheckpointError(
                 f"{self.path} was begun by lapwing {there['version']}; lapwing {__version__} cannot go "
@@ -205,21 +270,51 @@ class RunFolder:
             if there.get(name) != value:
                 raise ConfigError(_difference(self.path, name, there.get(name), value))
 
-    def _clear(self) -> None:
-        """Remove a run's own files, the mark of a finished one first, and nothing else."""
+    def _owned(self) -> list[Path]:
+        """A run's own files but for config.json, the mark of a finished one first."""
         owned = [self.path / "result.json", self.representation, self.agent, *self._checkpoints()]
-        owned += [self.path / name for name in ("metrics.jsonl", "experience.npz")]
+        owned += [self.path / "metrics.jsonl", self.experience]
         suffixes = (".png", ".svg", ".gif")
-        owned += [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
-        for path in owned:
+        return owned + [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
+
+    def _clear(self) -> None:
+        """Remove a run's own files, those of the run of its φ among them, and nothing else."""
+        inner = RunFolder(self.path / "representation")
+        learned_inside = inner.begun and inner._holds_a_run()
+        for path in self._owned():
             storage.remove(path)
-        inner = self.path / "representation"
-        if (inner / "config.json").is_file():  # an agent's run keeps the run of its φ there
-            storage.remove_tree(inner)
+        if learned_inside:
+            inner._clear()
+            storage.remove(inner._config)
+            storage.remove_folders([inner.figures, inner.path])
 
 
-def _is_config(content: Any) -> bool:
+def load(path: str | Path) -> Representation:
+    """The representation in a run folder, or in a file that `Representation.save` wrote."""
+    path = Path(path)
+    if not storage.is_folder(path):
+        return load_representation(path)
+    folder = RunFolder(path)
+    is_agent = folder.config().get("kind") == "agent"
+    if is_agent and folder.finished and not folder.representation.is_file():
+        raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
+    if not folder.representation.is_file():
+        command = "train" if is_agent else "learn"
+        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
+    return load_representation(folder.representation)
+
+
+def _claims_to_be_ours(content: Any) -> bool:
     return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
+
+
+def _check_described(path: Path, config: dict[str, Any]) -> None:
+    """Refuse what describes no run; where there is no digest to tell, by its keys."""
+    target, settings = config.get("target"), config.get("settings")
+    described = isinstance(target, dict) and isinstance(target.get("kind"), str)
+    ours = config["format"] != WITHOUT_DIGESTS or config.keys() in _KEYS_OF_FORMAT_1
+    if not (described and ours and isinstance(settings, dict)):
+        raise CheckpointError(f"{path} is damaged, or not lapwing's: it does not describe a run")
 
 
 def _difference(path: Path, name: str, there: Any, here: Any) -> str:

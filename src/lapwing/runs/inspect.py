@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.data.archives import names_in, read_archive
+from lapwing.data.archives import MOST_BYTES, names_in, read_archive
 from lapwing.data.files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
-from lapwing.data.memory_map import BYTES_AT_ONCE, pieces
-from lapwing.data.minari import open_minari
-from lapwing.data.source import DataFile, MinariSet, read_source
+from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
+from lapwing.data.minari import MinariData
+from lapwing.data.source import DataFile, Source, read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.sampling import surviving_share
-from lapwing.laplacian.target import open_target
+from lapwing.laplacian.target import target_of
 from lapwing.settings.learn import LearnSettings
 
 MOST_COMPARED = 100_000
@@ -37,7 +37,7 @@ class Inspection:
     arrays: dict[str, str]
     """What the file holds: the type and shape of each array."""
     facts: dict[str, Any]
-    """Episodes, lengths, ranges, NaN, and how many states repeat; as far as they can be told."""
+    """Episodes, lengths, ranges, NaN, and how many states repeat; as far as they are known."""
     problem: str | None
     """Why it cannot be learned from, or None."""
     plan: dict[str, Any]
@@ -58,7 +58,7 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
         observation_key: which part of Dict observations to look at.
     """
     found = read_source(source)
-    if isinstance(found, MinariSet):
+    if isinstance(found, MinariData):
         arrays, observations, lengths, seen = _in_minari(found, observation_key)
     elif isinstance(found, DataFile) and is_data_folder(found.path):
         arrays, observations, lengths, seen = _in_folder(found.path)
@@ -67,12 +67,12 @@ def inspect(source: str | Path, observation_key: str | None = None) -> Inspectio
     else:
         raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
     facts = {} if observations is None else _facts(observations, lengths)
-    problem, plan, remarks = _plan(source, observation_key)
+    problem, plan, remarks = _plan(found, observation_key)
     return Inspection(str(source), arrays, facts, problem, plan, (*seen, *remarks))
 
 
 Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None, tuple[str, ...]]
-"""The kinds of arrays, the observations and the lengths as far as they can be told, and remarks."""
+"""The kinds of arrays, the observations and the lengths as far as they are known, and remarks."""
 
 
 def _in_archive(path: Path) -> Found:
@@ -92,7 +92,8 @@ def _in_archive(path: Path) -> Found:
         observations = None
     if observations is not None and table is not None and table.ndim and len(table):
         ids = observations.ndim == 1 and observations.dtype.kind in "iu"
-        observations = table[np.clip(observations, 0, len(table) - 1)] if ids else None
+        fits = observations.size * table[:1].nbytes <= MOST_BYTES
+        observations = table[np.clip(observations, 0, len(table) - 1)] if ids and fits else None
     return kinds, observations, lengths, remarks
 
 
@@ -102,8 +103,7 @@ def _in_folder(path: Path) -> Found:
     return arrays, experience.observations, experience.lengths, ()
 
 
-def _in_minari(source: MinariSet, key: str | None) -> Found:
-    data = open_minari(source.name)
+def _in_minari(data: MinariData, key: str | None) -> Found:
     arrays = {"observation space": str(data.observation_space)}
     view, picked, lengths = data.read(key)
     return arrays, view.seen(picked), lengths, ()
@@ -129,8 +129,8 @@ def _facts(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, An
 def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, Any]:
     """Ranges of the features, and what is not finite."""
     bad, first, low, high = 0, None, [], []
-    for begin, piece in pieces(observations):
-        flat = piece.reshape(len(piece), -1).astype(np.float64)
+    for begin, chunk in chunks(observations):
+        flat = chunk.reshape(len(chunk), -1).astype(np.float64)
         with np.errstate(over="ignore"):
             finite = np.isfinite(flat.astype(np.float32))  # as it is learned from
         rows = np.flatnonzero(~finite.all(axis=1))
@@ -162,14 +162,14 @@ def _distinct(observations: np.ndarray) -> float:
     return len(np.unique(rows, axis=0)) / len(rows)
 
 
-def _plan(source: str | Path, key: str | None) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
+def _plan(source: Source, key: str | None) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
     """What `lapwing learn` would choose; or why it would refuse."""
     # With `stop` given, no trial is run to find it.
     settings = LearnSettings(observation_key=key, stop=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LapwingWarning)
         try:
-            target = open_target(source, settings)
+            target = target_of(source, settings)
             resolved = resolve(settings, target)
         except LapwingError as error:
             return str(error), {}, ()

@@ -1,13 +1,29 @@
 """Every setting of an agent, documented once; the command line and the saved file are made from it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from lapwing.errors import ConfigError
-from lapwing.settings.checks import SavedSettings, check_field, check_kinds, checked_hidden, chosen_by_lapwing
+from lapwing.settings.checks import (
+    MOST_STEPS,
+    SavedSettings,
+    check_field,
+    check_kinds,
+    check_known,
+    check_network_size,
+    check_size,
+    checked_hidden,
+    chosen_by_lapwing,
+    from_preset,
+)
 from lapwing.settings.learn import Filter, RewardForm
+
+ControlReward = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "fullmix"]
+ControlPreset = Literal["quick", "paper"]
+RANDOM_STEPS = 10_000
+"""Of the random policy, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +78,11 @@ class AgentSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         check_kinds(self)
-        for name in ("episode_length", "batch", "evaluate_every", "target_every"):
-            check_field(self, name, whole=True, least=1)
+        for name in ("episode_length", "evaluate_every", "target_every"):
+            check_field(self, name, whole=True, least=1, below=MOST_STEPS)
         for name in ("steps", "random_steps"):
             check_field(self, name, whole=True, least=1, below=2**30)
+        check_field(self, "batch", whole=True, least=1)
         check_field(self, "seed", whole=True, least=0, below=2**32)
         check_field(self, "gamma", above=0, below=1)
         for name in ("scale", "learning_rate"):
@@ -73,12 +90,129 @@ class AgentSettings(SavedSettings):
         for name in ("epsilon", "target_rate"):
             check_field(self, name, least=0, most=1)
         object.__setattr__(self, "hidden", checked_hidden(self.hidden))
+        check_network_size(self.hidden, self.batch)
+        check_size("steps", 8 * (self.random_steps + self.steps))
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
+
+    @classmethod
+    def from_keywords(cls, values: dict[str, Any]) -> "AgentSettings":
+        """The settings with these values; unknown names are refused."""
+        check_known(values, cls)
+        return cls(**values)
 
     @property
     def goal_cell(self) -> tuple[int, int] | None:
         """The goal as (row, column)."""
         return None if self.goal is None else read_cell(self.goal)
+
+
+@dataclass(frozen=True)
+class ControlSettings(SavedSettings):
+    """How a DDPG agent is trained to reach a goal in an arena; the defaults are those of the paper."""
+
+    reward: ControlReward = "mix"
+    """sparse, l2, rawmix; or shaped by φ of (x, y): laplacian, mix; or of the whole state: fullmix."""
+    filter: Annotated[Filter | None, chosen_by_lapwing("commute; soft with --online")] = None
+    """The spectral filter of φ's distance: soft (the paper), unit, commute or heat."""
+    online: bool = False
+    """Learn φ while the agent learns, in place of before, with λ annealed to 0.95."""
+    goal: Annotated[str | None, chosen_by_lapwing("the maze's own"), tyro.conf.arg(metavar="ROW,COLUMN")] = (
+        None
+    )
+    """The cell to be reached."""
+    cell: Annotated[float | None, chosen_by_lapwing("2 for Point, 3 for Ant")] = None
+    """The width of a corridor."""
+    fast: Annotated[bool, tyro.conf.FlagConversionOff] = False
+    """Whether to simulate with the integrator implicitfast, several times quicker, in place of RK4."""
+    envs: int = 16
+    """Bodies that move at once, with as many updates for each step of all."""
+    random_steps: Annotated[int | None, chosen_by_lapwing("10,000")] = None
+    """Steps of the random policy that fill the replay before learning."""
+    steps: Annotated[
+        int | None, chosen_by_lapwing("60,000 for Point; for Ant 1,000,000, or 500,000 in quick")
+    ] = None
+    """Steps of the agent, over all bodies, with one update each."""
+    evaluate_every: Annotated[int | None, chosen_by_lapwing("2,000 for Point, 20,000 for Ant")] = None
+    """Steps between evaluations of the policy, without noise, from a fixed set of starts."""
+    gamma: float = 0.995
+    """The discount."""
+    batch: int = 100
+    """Transitions in an update."""
+    hidden: tuple[int, ...] = (400, 300)
+    """Widths of the hidden layers of actor and critic."""
+    actor_rate: float = 1e-4
+    """Adam's step size for the actor."""
+    critic_rate: Annotated[float | None, chosen_by_lapwing("0.001 for Point, 0.0001 for Ant")] = None
+    """Adam's step size for the critic."""
+    target_rate: float = 0.001
+    """How far the target networks move with each update."""
+    noise_settle: float = 0.15
+    """The share of the Ornstein-Uhlenbeck noise that a step forgets."""
+    noise_spread: float = 0.2
+    """The standard deviation of what a step adds to it."""
+    seed: int = 0
+    """The seed of everything random."""
+    preset: ControlPreset = "paper"
+    """paper, or quick: smaller networks, the integrator implicitfast, a shorter φ."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        check_kinds(self)
+        for name in ("envs", "batch"):
+            check_field(self, name, whole=True, least=1)
+        for name in ("steps", "random_steps", "evaluate_every"):
+            check_field(self, name, whole=True, least=1, below=2**30)
+            if (getattr(self, name) or 0) % self.envs:
+                raise ConfigError(
+                    f"{name} must be a multiple of envs, which is {self.envs}, not {getattr(self, name)}; "
+                    "all bodies take a step at once"
+                )
+        check_field(self, "seed", whole=True, least=0, below=2**32)
+        check_field(self, "gamma", above=0, below=1)
+        for name in ("cell", "actor_rate", "critic_rate"):
+            check_field(self, name, above=0)
+        for name in ("target_rate", "noise_settle"):
+            check_field(self, name, least=0, most=1)
+        check_field(self, "noise_spread", least=0)
+        object.__setattr__(self, "hidden", checked_hidden(self.hidden))
+        check_network_size(self.hidden, self.batch)
+        check_size("envs", 4 * self.envs * self.batch)
+        self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
+
+    def in_whole_rounds(self, steps: int) -> int:
+        """So many steps, or a few more, that all bodies take as many.
+
+        Example:
+            >>> ControlSettings(envs=32).in_whole_rounds(10_000)
+            10016
+        """
+        return -(-steps // self.envs) * self.envs
+
+    @property
+    def goal_cell(self) -> tuple[int, int] | None:
+        """The goal as (row, column)."""
+        return None if self.goal is None else read_cell(self.goal)
+
+    @classmethod
+    def from_keywords(cls, values: dict[str, Any]) -> "ControlSettings":
+        """The preset that `values` names, with the other values on top; unknown names are refused."""
+        return from_preset(CONTROL_PRESETS, "quick", values)
+
+
+@dataclass(frozen=True)
+class ResolvedControl(ControlSettings):
+    """Settings in which nothing is left open that matters."""
+
+    random_steps: int = RANDOM_STEPS
+    steps: int = 60_000
+    evaluate_every: int = 2_000
+    critic_rate: float = 1e-3
+
+
+CONTROL_PRESETS: dict[str, ControlSettings] = {
+    "paper": ControlSettings(),
+    "quick": ControlSettings(preset="quick", hidden=(128, 128), fast=True),
+}
 
 
 def read_cell(text: str) -> tuple[int, int]:

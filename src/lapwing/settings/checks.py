@@ -7,13 +7,17 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import tyro
 
 from lapwing.errors import ConfigError, nearest
+from lapwing.storage import memory_bytes
 
+MOST_STEPS = 2**31
+"""Steps are counted by 32-bit integers in compiled loops."""
 _NUMBER: Any = numbers.Real
 
 
@@ -22,8 +26,9 @@ class SavedSettings:
 
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
-        values = dataclasses.asdict(self)  # pyright: ignore[reportArgumentType]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Any:
@@ -34,14 +39,19 @@ class SavedSettings:
 
 def from_preset(presets: Mapping[str, Any], default: str, values: Mapping[str, Any]) -> Any:
     """The preset that `values` names, with the other values on top; unknown names are refused."""
-    known = [field.name for field in dataclasses.fields(presets[default])]
-    for name in values:
-        if name not in known:
-            raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
+    check_known(values, presets[default])
     preset = values.get("preset", default)
     if preset not in presets:
         raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), presets)}")
     return dataclasses.replace(presets[preset], **values)
+
+
+def check_known(values: Mapping[str, Any], settings: Any) -> None:
+    """Refuse names that are no fields of a dataclass of settings."""
+    known = [field.name for field in dataclasses.fields(settings)]
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown setting {name!r}; {nearest(name, known)}")
 
 
 def checked(
@@ -86,6 +96,27 @@ def checked_hidden(value: Any) -> tuple[int, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ConfigError(f"hidden must be a list of widths such as (256, 256), not {value!r}")
     return tuple(checked("hidden", width, whole=True, least=1) for width in value)
+
+
+def check_network_size(hidden: Sequence[int], batch: int) -> None:
+    """Refuse layers whose weights, or batches whose activations, are more than the machine's memory."""
+    weights = sum(inputs * outputs for inputs, outputs in pairwise((1, *hidden, 1)))
+    check_size("hidden", 12 * weights)  # with Adam's two moments
+    check_size("batch", 4 * batch * max(hidden, default=1))
+
+
+def check_size(name: str, least: int) -> None:
+    """Refuse a setting that takes more bytes than the machine's memory.
+
+    Args:
+        name: of the setting.
+        least: how many bytes it takes, or more.
+    """
+    if least > memory_bytes():
+        raise ConfigError(
+            f"{name} takes at least {least >> 30:,} GiB of memory, and this machine has "
+            f"{memory_bytes() >> 30:,} GiB; lower it"
+        )
 
 
 def check_kinds(settings: Any) -> None:

@@ -10,9 +10,12 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from lapwing.settings.checks import (
+    MOST_STEPS,
     SavedSettings,
     check_field,
     check_kinds,
+    check_network_size,
+    check_size,
     checked_hidden,
     chosen_by_lapwing,
     from_preset,
@@ -98,10 +101,10 @@ class LearnSettings(SavedSettings):
     held_out: Annotated[
         float | None, chosen_by_lapwing("0.1 for continuous states in the preset default, else 0")
     ] = None
-    """The share of episodes of continuous states that is kept apart from learning: eigenfunctions are told
-    apart with its help, and measured on it."""
+    """The share of episodes of continuous states that is held out from learning, to measure eigenfunctions
+    on."""
     rotate: bool = True
-    """Whether Rayleigh-Ritz tells the single eigenfunctions apart; else columns stay as learned."""
+    """Whether Rayleigh-Ritz finds the single eigenfunctions; else the columns of φ stay unrotated."""
     seed: int = 0
     """The seed of everything random."""
     preset: Preset = "default"
@@ -111,10 +114,10 @@ class LearnSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
         check_kinds(self)
-        for name in ("dim", "episode_length", "fourier_features"):
+        for name in ("dim", "fourier_features"):
             check_field(self, name, whole=True, least=1)
-        for name in ("transitions", "steps", "stop"):
-            check_field(self, name, whole=True, least=1, below=2**31)
+        for name in ("episode_length", "transitions", "steps", "stop"):
+            check_field(self, name, whole=True, least=1, below=MOST_STEPS)
         check_field(self, "batch", whole=True, least=2)
         check_field(self, "oversample", whole=True, least=0)
         check_field(self, "num_envs", whole=True, least=1)
@@ -126,6 +129,10 @@ class LearnSettings(SavedSettings):
             check_field(self, name, above=0)
         if self.hidden is not None:
             object.__setattr__(self, "hidden", checked_hidden(self.hidden))
+        check_network_size(self.hidden or (), self.batch)
+        # A dimension or a feature is at least one weight with its moments; an environment some bytes.
+        for name, least in (("dim", 12), ("oversample", 12), ("fourier_features", 12), ("num_envs", 1024)):
+            check_size(name, least * (getattr(self, name) or 0))
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":

@@ -7,6 +7,7 @@ They use nothing but arithmetic, so numbers, NumPy and JAX arrays all do. Norms 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -31,6 +32,28 @@ class ToGoal(NamedTuple):
     """Whether that is within ε."""
     latent: Any
     """‖φ(s) - φ(g)‖, in the embedding, times its scale; NaN where there is none."""
+
+
+def to_goal(
+    z: Any, goal_z: Any, radius: float, phi: Any = None, goal_phi: Any = None, scale: float = 1.0
+) -> ToGoal:
+    """The distances of states to a goal, one or a batch, in NumPy or JAX.
+
+    Args:
+        z: h(s), the goal vectors of the states.
+        goal_z: z_g, or one a row.
+        radius: ε, within which the goal is reached.
+        phi: φ(s), the embedded states; None leaves the embedding out.
+        goal_phi: φ(g), or one a row.
+        scale: multiplies the distance in the embedding.
+
+    Example:
+        >>> to_goal(np.array([[0.0, 0.0], [3.0, 4.0]]), np.zeros(2), 1.0).raw.tolist()
+        [0.0, 5.0]
+    """
+    raw = vector_norm(1.0 * z - goal_z)  # bytes would wrap around
+    latent = raw * np.nan if phi is None else scale * vector_norm(phi - goal_phi)
+    return ToGoal(raw, raw <= radius, latent)
 
 
 class Step(NamedTuple):
@@ -77,13 +100,20 @@ def potential(step: Step) -> Any:
     Φ(s') counts as 0 where the episode terminated, and only there: a time limit ends the recording, not the
     task.
     """
-    going_on = 1.0 - step.terminated
-    return sparse(step) + step.gamma * going_on * laplacian(step) + step.here.latent
+    alive = 1.0 - step.terminated
+    return sparse(step) + step.gamma * alive * laplacian(step) + step.here.latent
 
 
 FORMS: dict[str, Callable[[Step], Any]] = {
     form.__name__: form for form in (sparse, l2, rawmix, laplacian, mix, potential)
 }
+
+
+def action_rewards(form: RewardForm, to: ToGoal, next_state: Any, gamma: float) -> Any:
+    """The reward of each action in each state, of which `to` holds the distances."""
+    here = ToGoal(*(values[:, None] for values in to))
+    there = ToGoal(*(values[next_state] for values in to))
+    return FORMS[form](Step(here, there, False, gamma))
 
 
 def check_form(form: str, *, has_representation: bool, gamma: float | None) -> None:
@@ -140,6 +170,31 @@ class Goal:
         if not 0 <= self.radius < np.inf:
             raise ConfigError(f"radius of the goal must be at least 0 and finite, not {self.radius!r}")
 
+    def distances(self, states: Any, embed: Callable[[Any], Any] | None = None, scale: float = 1.0) -> ToGoal:
+        """The distances of states, one or a batch, in NumPy or JAX; of the goal itself exactly 0.
+
+        Args:
+            states: observations.
+            embed: φ of one observation or a batch; None leaves the embedding out.
+            scale: multiplies the distance in the embedding.
+        """
+        xp: Any = jnp if isinstance(states, jax.Array) else np
+        states, goal_z = xp.asarray(states), xp.asarray(self.z)
+        z = self.h(states)
+        if z.shape[-1:] != goal_z.shape:
+            raise ConfigError(
+                f"h(s) has shape {z.shape}, and the goal z {goal_z.shape}; give Goal an h that maps "
+                "observations to goal vectors"
+            )
+        if embed is None:
+            return to_goal(z, goal_z, self.radius)
+        at, goal = (z, goal_z) if self.state is None else (states, xp.asarray(self.state))
+        phi, goal_phi = embed(at), embed(goal)
+        # JAX rounds φ of a batch and of one observation differently.
+        at_goal = xp.all(at == goal, axis=tuple(range(at.ndim - goal.ndim, at.ndim)))
+        phi = xp.where(at_goal[..., None], goal_phi, phi)
+        return to_goal(z, goal_z, self.radius, phi, goal_phi, scale)
+
 
 @dataclass(frozen=True, eq=False)
 class GoalReward:
@@ -184,20 +239,9 @@ class GoalReward:
 
     def distances(self, states: Any) -> ToGoal:
         """How far states are from the goal."""
-        xp: Any = jnp if isinstance(states, jax.Array) else np
-        z, wanted = self.goal.h(xp.asarray(states)), xp.asarray(self.goal.z)
-        if z.shape[-1:] != wanted.shape:
-            raise ConfigError(
-                f"h(s) has shape {z.shape}, and the goal z {wanted.shape}; give Goal an h that maps "
-                "observations to goal vectors"
-            )
-        raw = vector_norm(1.0 * z - wanted)  # bytes would wrap around
-        latent: Any = raw * np.nan
-        if self.representation is not None and self.form in SHAPED_BY_PHI:
-            whole = self.goal.state is not None
-            at, goal = (states, xp.asarray(self.goal.state)) if whole else (z, wanted)
-            latent = self.scale * self.representation.distance(at, goal, self.filter)
-        return ToGoal(raw, raw <= self.goal.radius, latent)
+        if self.representation is None or self.form not in SHAPED_BY_PHI:
+            return self.goal.distances(states)
+        return self.goal.distances(states, partial(self.representation.embed, filter=self.filter), self.scale)
 
     def in_steps(self, states: Any, next_states: Any) -> "GoalReward":
         """The same reward with the distance in the embedding counted in steps, as `potential` wants it.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from lapwing.laplacian.chain import multi_step_eigenvalues, true_chain
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import Representation, mean_distance, spectral_weights
 from lapwing.settings.learn import Filter, RewardForm
-from lapwing.shaping.rewards import FORMS, Step, ToGoal, check_form, one_step_scale
+from lapwing.shaping.rewards import FORMS, Step, ToGoal, action_rewards, check_form, one_step_scale, to_goal
 
 
 @dataclass(frozen=True)
@@ -66,21 +67,16 @@ class GridTask:
             walks.append(moves[walks[-1]])
         return np.stack(walks)
 
-    def distances(self, embedded: np.ndarray | None = None, scale: float = 1.0) -> ToGoal:
-        """How far each state is from the goal; `embedded` is φ of each state."""
-        positions = self.world.observations("position")
-        raw = np.linalg.norm(positions - positions[self.goal_state], axis=1)
-        latent = np.full(len(raw), np.nan)
-        if embedded is not None:
-            latent = scale * np.linalg.norm(embedded - embedded[self.goal_state], axis=1)
-        return ToGoal(raw, np.arange(len(raw)) == self.goal_state, latent)
+    def distances(self, embedded: Any = None, scale: float = 1.0) -> ToGoal:
+        """How far each state is from the goal; `embedded` is φ of each state, in NumPy or JAX."""
+        z = self.world.observations("position")
+        goal_phi = None if embedded is None else embedded[self.goal_state]
+        return to_goal(z, z[self.goal_state], 0.0, embedded, goal_phi, scale)
 
     def rewards(self, form: RewardForm, to: ToGoal, gamma: float) -> np.ndarray:
         """The reward of each action in each state."""
         check_form(form, has_representation=not np.isnan(to.latent).any(), gamma=gamma)
-        here = ToGoal(*(values[:, None] for values in to))
-        there = ToGoal(*(values[self.world.next_state] for values in to))
-        return FORMS[form](Step(here, there, False, gamma))
+        return action_rewards(form, to, self.world.next_state, gamma)
 
     def landing(self, form: RewardForm, to: ToGoal, gamma: float) -> np.ndarray:
         """The part of the reward that depends on where a step leads: what a greedy agent climbs."""

@@ -1,0 +1,139 @@
+"""Experience from a source: data is loaded, environments are stepped as the settings say."""
+
+from pathlib import Path
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from lapwing.data.collect import Policy, Progress, collect, collect_walks, experience_of
+from lapwing.data.experience import Experience
+from lapwing.data.files import load_experience
+from lapwing.data.minari import MinariData
+from lapwing.data.source import DataFile, GymEnv, Source, kind_of
+from lapwing.envs.arena import Arena
+from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.make import Env, make_envs
+from lapwing.envs.plane import Plane, random_walks
+from lapwing.envs.simulator import Simulator, random_episodes
+from lapwing.errors import ConfigError
+from lapwing.mazes import Maze
+from lapwing.settings.learn import PRESETS, LearnSettings
+
+_APPLIES_TO = {
+    "transitions": (Maze, Arena, Plane, GymEnv, gymnasium.Env, VectorEnv),
+    "episode_length": (Maze, Plane),
+    "stay": (Maze,),
+    "observation": (Maze, Arena),
+    "num_envs": (GymEnv,),
+    "observation_key": (GymEnv, MinariData, gymnasium.Env, VectorEnv),
+}
+"""Which kinds of source a setting goes with."""
+_KINDS = {
+    Maze: "mazes",
+    Arena: "arenas",
+    Plane: "planes",
+    GymEnv: "environments by name",
+    MinariData: "Minari data sets",
+    gymnasium.Env: "environments",
+}
+
+
+def open_experience(
+    source: Source,
+    settings: LearnSettings,
+    *,
+    policy: Policy | None = None,
+    collected: Path | None = None,
+    on_progress: Progress | None = None,
+) -> Experience:
+    """The experience that a source holds, or that is collected from it.
+
+    Args:
+        source: as `read_source` returns it.
+        settings: what to observe and how much to collect.
+        policy: what acts in an environment; None is random.
+        collected: where an earlier start of the same run may have saved what it collected.
+        on_progress: called with (done, all) while steps are taken.
+    """
+    if isinstance(source, Experience):
+        return source
+    if isinstance(source, DataFile):
+        return load_experience(source.path)
+    if isinstance(source, MinariData):
+        return experience_of(*source.read(settings.observation_key))
+    if collected is not None and collected.is_file():
+        return load_experience(collected)
+    if isinstance(source, Maze):
+        return _from_maze(source, settings)
+    if isinstance(source, Arena):
+        return _from_arena(source, settings, on_progress)
+    if isinstance(source, Plane):
+        steps = settings.transitions, settings.episode_length
+        return _of_equal_length(random_walks(source, *steps, settings.seed, on_progress))
+    return _from_env(source, settings, policy, on_progress)
+
+
+def check_settings(source: Source, settings: LearnSettings, policy: Policy | None) -> None:
+    """Refuse what the source has no use for: an option that would do nothing is a misunderstanding."""
+    if settings.true_chain and not isinstance(source, Maze):
+        raise ConfigError("true_chain needs a maze, and this target is none; leave --true-chain out")
+    if isinstance(source, Arena) and settings.observation not in ("position", "state"):
+        raise ConfigError(
+            f"observation must be position or state in an arena, not {settings.observation!r}; "
+            "position is (x, y), state all positions and velocities"
+        )
+    if isinstance(source, Maze) and settings.observation == "state":
+        raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
+    if policy is not None and not isinstance(source, GymEnv | Env):
+        raise ConfigError("policy goes with Gymnasium environments, and this target is none; leave it out")
+    for name, kinds in _APPLIES_TO.items():
+        value = getattr(settings, name)
+        if not isinstance(source, kinds) and value != getattr(PRESETS[settings.preset], name):
+            fitting = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
+            raise ConfigError(
+                f"{name}={value!r} goes with {fitting}, and this target is {kind_of(source)}; leave it out"
+            )
+
+
+def _from_maze(maze: Maze, settings: LearnSettings) -> Experience:
+    return collect_walks(
+        GridWorld(maze, settings.stay),
+        settings.observation,
+        settings.transitions,
+        episode_length=settings.episode_length,
+        key=jax.random.fold_in(jax.random.key(settings.seed), 0),
+    )
+
+
+def _from_arena(arena: Arena, settings: LearnSettings, on_progress: Progress | None) -> Experience:
+    states = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
+    return _of_equal_length(states[..., :2] if settings.observation == "position" else states)
+
+
+def _of_equal_length(episodes: np.ndarray) -> Experience:
+    """Experience of episodes (episodes, observations, features)."""
+    count, length, features = episodes.shape
+    return Experience(episodes.reshape(-1, features), np.full(count, length))
+
+
+def _from_env(
+    source: GymEnv | Env, settings: LearnSettings, policy: Policy | None, on_progress: Progress | None
+) -> Experience:
+    named = isinstance(source, GymEnv)
+    # A policy is written for one observation, unless a number of environments is asked for.
+    num_envs = 1 if policy is not None and settings.num_envs is None else settings.num_envs
+    env = make_envs(source.env_id, num_envs) if named else source
+    try:
+        return collect(
+            env,
+            settings.transitions,
+            policy=policy,
+            observation_key=settings.observation_key,
+            seed=settings.seed,
+            on_progress=on_progress,
+        )
+    finally:
+        if named:
+            env.close()

@@ -1,0 +1,36 @@
+"""The command line, called in this process."""
+
+import contextlib
+import io
+import re
+import warnings
+from pathlib import Path
+
+from lapwing.cli.main import main
+
+
+def called(*arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of the command line, in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as exit:
+            code = exit.code if isinstance(exit.code, int) else 1
+    return code, out.getvalue(), unboxed(err.getvalue())
+
+
+def unboxed(text: str) -> str:
+    """What is written, without the frame that may be around it and the lines that it is broken into."""
+    return " ".join(re.sub("[│─╭╮╰╯━╸]", " ", text).split())
+
+
+def refused(*arguments: str | Path) -> str:
+    """The message of a command that ends with 2, prints nothing else, and leaves nothing behind."""
+    before = sorted(Path.cwd().rglob("*"))
+    code, out, err = called(*arguments)
+    assert code == 2, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert sorted(Path.cwd().rglob("*")) == before
+    return err
