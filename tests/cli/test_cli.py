@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import matplotlib.image
 import numpy as np
 import pytest
 
@@ -80,6 +82,19 @@ def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_er
     assert (code, out) == (0, "")
     assert "objective gap" in err
     assert "run/figures" in err
+
+
+def test_the_figures_are_pictures(learned):
+    folder, _, _ = learned
+    names = {path.stem for path in (folder / "figures").iterdir()}
+    assert names == {"eigenfunctions", "spectrum", "distances", "learning"}
+    for name in names:
+        pixels = matplotlib.image.imread(folder / "figures" / f"{name}.png")
+        assert pixels.shape[0] > 100
+        assert pixels.shape[1] > 100
+        assert pixels.std() > 0
+        root = ElementTree.parse(folder / "figures" / f"{name}.svg").getroot()
+        assert root.tag.endswith("svg")
 
 
 def test_two_runs_without_a_folder_go_to_two(elsewhere):

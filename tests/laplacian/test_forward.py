@@ -6,13 +6,14 @@ from typing import get_args
 
 import equinox as eqx
 import hypothesis.strategies as st
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.laplacian.encoders import EncoderSpec, same_padding
 from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 from tests.support.representations import (
@@ -217,3 +218,10 @@ def test_the_constant_alone_is_refused():
     with pytest.raises(ConfigError, match=r"dim .* 1"):
         Forward(rep, "eigenfunctions")
     assert Forward(rep, "phi").dim == 6
+
+
+@given(size=st.integers(1, 50), stride=st.integers(1, 4))
+def test_padding_is_that_of_jax(size, stride):
+    outputs, before, after = same_padding(size, 4, stride)
+    assert [(before, after)] == list(jax.lax.padtype_to_pads((size,), (4,), (stride,), "SAME"))
+    assert outputs == -(-size // stride)

@@ -15,6 +15,7 @@ from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.objectives import (
     exact_loss,
     exact_penalty,
+    graph_drawing,
     pairwise_loss,
     pairwise_penalty,
     sampled_loss,
@@ -81,6 +82,15 @@ class TestPenaltyIdentity:
 
 
 class TestBruteForce:
+    @settings(max_examples=50)
+    @given(functions(), st.integers(0, 1_000))
+    def test_graph_drawing_is_half_the_mean_squared_distance(self, phi, seed):
+        other = np.random.default_rng(seed).standard_normal(phi.shape)
+        expected = np.mean([0.5 * np.linalg.norm(u - v) ** 2 for u, v in zip(phi, other, strict=True)])
+        assert float(graph_drawing(jnp.asarray(phi), jnp.asarray(other))) == pytest.approx(
+            expected, rel=1e-12
+        )
+
     @settings(max_examples=100)
     @given(functions(), deltas, st.integers(0, 1_000))
     def test_pairwise_is_the_sum_over_all_pairs_but_self_and_partner(self, phi_u, delta, seed):
