@@ -451,6 +451,24 @@ def test_learning_that_blows_up_names_the_step(elsewhere):
 
 
 @pytest.mark.slow
+def test_the_whole_command_as_a_process(tmp_path):
+    command = [sys.executable, "-m", "lapwing", "learn", "FourRoom", "--json", *QUICK]
+    finished = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert "\x1b" not in finished.stderr
+    result = json.loads(finished.stdout)
+    assert finished.stdout.count("\n") == 1
+    assert result["run"] == "runs/FourRoom"
+    assert (tmp_path / "runs" / "FourRoom" / "representation.safetensors").exists()
+
+    command = [sys.executable, "-m", "lapwing", "learn", "FourRom"]
+    finished = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert finished.stderr.count("\n") == 1
+    assert finished.stderr.startswith("lapwing: unknown target 'FourRom'")
+
+
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     command = ["learn", "FourRoom", "--out", "run", "--steps", "1000000", "--true-chain", "--dim", "4"]
     # A shell may start its background jobs, and so the tests, with SIGINT ignored.

@@ -165,6 +165,12 @@ def test_without_rotation_no_column_is_the_constant_and_all_are_there():
         Forward(rep, "unit")
 
 
+def test_it_says_what_it_is():
+    assert repr(Forward(REPRESENTATIONS["fourier"], "unit")) == (
+        "Forward(unit: 3 numbers of observations of shape (2,))"
+    )
+
+
 def words(call, *args) -> str:
     with pytest.raises((ConfigError, DatasetError)) as caught:
         call(*args)
@@ -197,6 +203,10 @@ def test_nan_and_infinity_are_refused(kind, bad):
         assert words(Forward(rep), one) == words(rep.phi, one)
     batch[3, 1] = bad
     assert words(Forward(rep), batch) == words(rep.phi, batch)
+
+
+def test_large_numbers_are_not_taken_for_infinity():
+    assert np.isfinite(Forward(REPRESENTATIONS["mlp"])(np.full(5, 1e30))).all()
 
 
 def test_what_is_unknown_is_refused():

@@ -220,6 +220,14 @@ class TestOptimum:
         np.testing.assert_allclose(scale**2, [0.05, 0.04, 0.00001, 0, 0], atol=1e-12)
 
 
+def test_drawing_over_enumerated_states_is_the_chains_objective():
+    chain = TestOptimum.CHAIN
+    phi = np.random.default_rng(0).standard_normal((chain.n_states, 3))
+    laplacian = jnp.asarray(np.diag(chain.rho) - chain.weights.toarray())
+    _, parts = exact_loss(jnp.asarray(phi), laplacian, jnp.asarray(chain.rho), beta=1.0, delta=1.0)
+    assert float(parts["graph_drawing"]) == pytest.approx(chain.objective(phi), rel=1e-12)
+
+
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
 def test_the_loss_is_the_sum_of_its_parts(beta):
     phi = jnp.asarray(PHI)
