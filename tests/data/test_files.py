@@ -118,6 +118,40 @@ class TestPickles:
         assert not canary.exists()
 
 
+@pytest.fixture(scope="module")
+def saved_file(tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "data.npz"
+    Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE).save(path)
+    return path.read_bytes()
+
+
+class TestDamage:
+    def test_truncated_anywhere(self, saved_file, tmp_path):
+        path = tmp_path / "data.npz"
+        for size in range(0, len(saved_file), 7):
+            path.write_bytes(saved_file[:size])
+            with pytest.raises(DatasetError, match=r"data\.npz"):
+                load_experience(path)
+
+    @pytest.mark.parametrize("flip", [0x01, 0xFF])
+    def test_a_damaged_byte_anywhere_is_told_or_does_no_harm(self, saved_file, flip, tmp_path):
+        """The archive carries checksums of its arrays; its own bookkeeping holds bytes that nobody reads."""
+        path = tmp_path / "data.npz"
+        whole = Experience(np.array([0, 2, 1, 1]), [2, 2], TABLE).sha256()
+        refused = 0
+        for place in range(len(saved_file)):
+            damaged = bytearray(saved_file)
+            damaged[place] ^= flip
+            path.write_bytes(damaged)
+            try:
+                loaded = load_experience(path)
+            except DatasetError:
+                refused += 1
+            else:
+                assert loaded.sha256() == whole, f"byte {place} changed the content"
+        assert refused > len(saved_file) / 2
+
+
 def archive(folder: Path, **arrays) -> Path:
     np.savez(folder / "theirs.npz", **arrays)
     return folder / "theirs.npz"

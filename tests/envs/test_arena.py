@@ -6,6 +6,7 @@ import math
 import re
 import time
 import tracemalloc
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -274,6 +275,22 @@ class TestWays:
         assert np.isfinite(lengths).all()
         assert (lengths >= np.linalg.norm(starts - arena.goal, axis=1) - 1e-9).all()
         assert arena.path_lengths(arena.goal[None])[0] == pytest.approx(0, abs=arena.cell / 12)
+
+    @settings(max_examples=20)
+    @given(MAZES, st.sampled_from(["Point", "Ant"]))
+    @pytest.mark.filterwarnings("ignore:maze random")
+    def test_from_the_middle_of_a_cell_it_is_no_longer_than_from_cell_to_cell(self, lines, body):
+        arena = arena_from(lines, body)
+        steps, queue = {arena.goal_cell: 0}, deque([arena.goal_cell])
+        floor = set(floor_cells(arena.maze))
+        while queue:
+            row, column = queue.popleft()
+            for cell in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
+                if cell in floor and cell not in steps:
+                    steps[cell] = steps[row, column] + 1
+                    queue.append(cell)
+        lengths = arena.path_lengths(np.array([at(arena, *cell) for cell in steps]))
+        assert (lengths <= arena.cell * (np.array(list(steps.values())) + 0.2)).all()
 
     @pytest.mark.parametrize("name", ["PointUMaze", "AntUMaze"])
     def test_in_the_narrowest_maze_it_still_leads_round_the_corner(self, name):

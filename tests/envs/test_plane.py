@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from scipy.sparse.linalg import eigsh
 from scipy.stats import chi2
 
 import lapwing  # noqa: F401 (registers the environments)
@@ -306,6 +307,36 @@ def matrix_by_hand(maze: Maze, reach: float, fineness: int) -> np.ndarray:
     return P + np.diag(1 - P.sum(axis=1))
 
 
+def spectrum(plane: Plane, fineness: int, dim: int) -> np.ndarray:
+    """Eigenvalues of I - P, ascending."""
+    P = plane.transition_matrix(fineness)
+    start = np.random.default_rng(0).standard_normal(P.shape[0])
+    return np.sort(1 - eigsh(P, k=dim, which="LA", v0=start, return_eigenvectors=False))
+
+
+def box_spectrum(side: int, reach: float, dim: int, waves: int = 28) -> np.ndarray:
+    """Eigenvalues in an open box without any lattice: the Laplacian on products of cosines.
+
+    There a path is clear if its ends are inside, so that <g, L g'> is a difference of two terms, and each
+    is a product of one integral for the rows and one for the columns.
+    """
+    breaks = [0, reach, side - reach, side]
+    nodes, node_weights = np.polynomial.legendre.leggauss(80)
+    x = np.concatenate([(a + b + (b - a) * nodes) / 2 for a, b in itertools.pairwise(breaks)])
+    w = np.concatenate([(b - a) / 2 * node_weights for a, b in itertools.pairwise(breaks)])
+    low, high = np.maximum(x - reach, 0), np.minimum(x + reach, side)
+    frequency = np.pi * np.arange(waves)[:, None] / side
+    scale = np.where(np.arange(waves) == 0, 1, np.sqrt(2))[:, None] / np.sqrt(side)
+    cosines = scale * np.cos(frequency * x)
+    # The mean of a cosine over the displacements that stay inside, times their share.
+    integrals = np.sin(frequency[1:] * high) / frequency[1:] - np.sin(frequency[1:] * low) / frequency[1:]
+    moved = scale * np.concatenate([(high - low)[None], integrals]) / (2 * reach)
+    leaving = (cosines * w * (high - low) / (2 * reach)) @ cosines.T
+    arriving = (cosines * w) @ moved.T
+    values = np.linalg.eigvalsh(np.kron(leaving, leaving) - np.kron(arriving, arriving))
+    return values[:dim]
+
+
 @pytest.fixture(scope="module")
 def sixteenths():
     """P of two rooms, over sixteenths of cells."""
@@ -345,6 +376,19 @@ class TestReference:
         for wave in itertools.product((0, 1, 2), repeat=2):
             seen = np.cos(in_cells(plane, ends) @ wave)
             assert seen.mean() == pytest.approx(row @ np.cos(points @ wave), abs=4 * seen.std() / 316 + 0.001)
+
+    def test_in_an_open_box_eigenvalues_converge_to_those_without_a_lattice(self):
+        plane, exact = Plane(BOX), box_spectrum(4, 0.7, 8)
+        coarse, middle, fine = (spectrum(plane, fineness, 8) for fineness in (6, 8, 12))
+        assert abs(fine[1] - middle[1]) < abs(middle[1] - coarse[1])
+        errors = np.array([np.abs(values[1:] / exact[1:] - 1) for values in (coarse, middle, fine)])
+        assert (np.diff(errors, axis=0) < 0).all()
+        assert (errors[2] < 2e-3).all()
+        assert errors[2, 0] < 5e-4
+        for values in (coarse, middle, fine, exact):
+            assert values[0] == pytest.approx(0, abs=1e-12)
+            assert values[1] == pytest.approx(values[2], rel=1e-9)
+            assert values[3] > 1.1 * values[2]
 
 
 class TestEnv:

@@ -253,8 +253,12 @@ def test_every_arena_and_phi_has_a_line_and_dashes_until_it_is_done():
         ("PointHookMaze", "the whole state"): ["commute", "–", "–", "–"],
         ("AntUMaze", "(x, y)"): ["commute", "–", "–", "–"],
     }
-    one = gates(gated("mix", [0.9], [0.25]))["PointUMaze", "(x, y)"]
-    assert one == ["soft", "0.9 (1 seed)", "0.25 (1 seed)", "1 seed"]
+
+
+def test_one_seed_has_no_interval():
+    found = gates(gated("mix", [0.9], [0.25]))
+    assert found["PointUMaze", "(x, y)"] == ["soft", "0.9 (1 seed)", "0.25 (1 seed)", "1 seed"]
+    assert found["PointUMaze", "the whole state"] == ["soft", "–", "–", "–"]
 
 
 @pytest.mark.parametrize(
@@ -275,6 +279,12 @@ def test_phi_passes_if_its_whole_interval_is_high_enough_and_that_of_the_differe
     """0.9 and 0.95 are 0.92 [0.61, 1.24]; in the last φ is above l2 by 0.02 on each seed."""
     *_, told = gates(gated("fullmix", phi, l2))["PointUMaze", "the whole state"]
     assert told == passed
+
+
+def test_the_gate_shows_means_and_intervals():
+    rows = gated("mix", [0.9] * 3, [0.3, 0.4, 0.5], panel=ANT) + gated("mix", [0.1], [0.1], online=True)
+    assert gates(rows)["AntUMaze", "(x, y)"] == ["commute", "0.9 [0.9, 0.9]", "0.4 [0.15, 0.65]", "yes"]
+    assert gates(rows)["PointUMaze", "(x, y)"] == ["soft", "–", "–", "–"]
 
 
 def test_the_last_evaluation_is_told_of_both_measures():

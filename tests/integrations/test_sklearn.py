@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons, make_swiss_roll
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -85,6 +86,15 @@ def test_a_pipeline_classifies_points_it_has_not_seen():
     pipeline.fit(scaled, y)
     assert pipeline.score(unseen * [1.0, 1e3], expected) > 0.97
     assert make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y).score(unseen, expected) < 0.95
+
+
+@pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
+def test_a_grid_search_over_components():
+    X, y = two_clumps(60, seed=0)
+    pipeline = make_pipeline(LaplacianEmbedding(**QUICK), LogisticRegression())
+    grid = {"laplacianembedding__n_components": [1, 2]}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise", refit=False).fit(X, y)
+    assert (search.cv_results_["mean_test_score"] > 0.9).all()
 
 
 def test_a_roll_is_unrolled_out_of_sample(roll):

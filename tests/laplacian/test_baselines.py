@@ -1,9 +1,11 @@
 import inspect
 
+import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from scipy.linalg import subspace_angles
 
 from lapwing.data.experience import Experience
@@ -142,6 +144,25 @@ def test_the_eigenoptions_are_the_singular_vectors_of_the_stacked_rows(reading):
     )
 
 
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), repeats=st.lists(st.integers(1, 6), min_size=12, max_size=12))
+def test_distinct_ignores_how_often_a_transition_was_made(seed, repeats):
+    episodes = random_episodes(seed)
+    table = np.random.default_rng(seed).standard_normal((9, 6)).astype(np.float32)
+    uneven = [episode for episode, count in zip(episodes, repeats, strict=True) for _ in range(count)]
+    once = stacked_transitions(data(episodes, table), 4, "distinct")
+    again = stacked_transitions(data(uneven, table), 4, "distinct")
+    np.testing.assert_array_equal(once.coefficients, again.coefficients)
+
+
+def test_sampled_does_not():
+    episodes = random_episodes(1)
+    table = np.random.default_rng(1).standard_normal((9, 6)).astype(np.float32)
+    once = stacked_transitions(data(episodes, table), 3)
+    again = stacked_transitions(data([*episodes, *episodes[:1] * 9], table), 3)
+    assert largest_angle(once.eigenfunctions(table), again.eigenfunctions(table)) > 1e-3
+
+
 def test_what_no_seen_state_differs_in_is_left_out():
     """A feature that only a state without visits has would come first, for no transition changes it."""
     episodes = [[0, 1, 2, 1, 0], [2, 1, 2]]
@@ -216,6 +237,14 @@ def test_the_loss_is_the_expected_error_over_transitions():
     unavoidable = np.sum((following[here] - table[there]) ** 2, axis=1)
     assert float(losses[0]) == to_rounding(np.mean(errors - unavoidable), np.mean(errors))
     assert losses[1] < losses[0]
+
+
+def test_learned_features_go_beyond_the_raw_ones():
+    target = walked("position", 10_000)
+    learned = measure(successor_features(target, 20, width=128, steps=500), target, 20)
+    assert learned["rank"] == 20
+    assert learned["gap"] < 2
+    assert measure(stacked_transitions(target, 20), target, 20)["gap"] > 10
 
 
 def test_the_constant_is_among_the_features():

@@ -144,6 +144,14 @@ def test_the_truth_is_not_looked_at(scarce):
     assert held_out_stop(blind, settings) == held_out_stop(scarce, settings)
 
 
+@pytest.mark.parametrize(("transitions", "dim"), [(60, 20), (100, 1)])
+def test_there_is_a_stop_however_scarce_the_data(transitions, dim):
+    """Two episodes; more dimensions than one of them can tell apart, or a single one."""
+    target = target_of("FourRoom", transitions=transitions)
+    settings = resolved(target, **(NETWORK | {"dim": dim, "steps": 10}))
+    assert 1 <= held_out_stop(target, settings) <= 10
+
+
 def test_the_stop_is_where_the_held_out_objective_is_lowest(scarce):
     """After each step by another route to the same objective."""
     settings = resolved(scarce, **TRIAL)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from lapwing.envs.arena import EPISODE_LENGTH
-from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
+from lapwing.laplacian.encoders import MLP, EncoderSpec, Linear, init_encoder
 from lapwing.laplacian.online import LAM_FINAL, PhiLearner
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.sampling import sample_recent_pairs
@@ -229,6 +229,43 @@ class TestSteps:
         assert after < losses[0]
         np.testing.assert_array_equal(state.encoder.shift, encoder.shift)
         np.testing.assert_array_equal(state.encoder.scale, encoder.scale)
+
+    def test_a_walk_on_a_path_gives_its_eigenvectors(self):
+        """Six places in a row, a step into the end stays: the k-th eigenvector is cos(kπ(i + ½)/6)."""
+        places, length, steps, dim = 6, 30, 6_000, 3
+        learner = PhiLearner(beta=5.0, delta=0.2, lam=0.6, lam_final=0.2, batch=64, learning_rate=0.02)
+        rng, walk, at = np.random.default_rng(0), [], 0
+        for step in range(steps):
+            at = rng.integers(places) if step % length == 0 else at
+            there = int(np.clip(at + rng.choice([-1, 1]), 0, places - 1))
+            walk.append((at, there))
+            at = there
+        here, there = (jnp.asarray(column) for column in np.array(walk).T)
+        start = learner.init(Linear(places, dim, key=jax.random.key(0)))
+        _, static = eqx.partition(start, eqx.is_array)
+
+        def one(arrays, number):
+            place, tau = sample_recent_pairs(
+                lambda place: length - place % length,
+                steps,
+                learner.annealed_lam(number / 800),
+                learner.batch,
+                key=jax.random.fold_in(jax.random.key(1), number),
+            )
+            state, _ = learner.update(eqx.combine(arrays, static), here[place], there[place + tau - 1])
+            return eqx.filter(state, eqx.is_array), None
+
+        run = jax.jit(lambda arrays: jax.lax.scan(one, arrays, jnp.arange(800))[0])
+        found = np.asarray(eqx.combine(run(eqx.filter(start, eqx.is_array)), static).encoder.weight, float)
+        exact = np.cos(np.pi * np.outer(np.arange(places) + 0.5, np.arange(dim)) / places)
+        exact /= np.linalg.norm(exact, axis=0)
+
+        def angle(functions: np.ndarray) -> float:
+            basis = np.linalg.qr(functions)[0]
+            return float(np.arccos(np.linalg.svd(basis.T @ exact, compute_uv=False).min().clip(-1, 1)))
+
+        assert angle(np.asarray(start.encoder.weight, float)) > 0.5
+        assert angle(found) < 0.2
 
 
 SEEN = 5

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 import lapwing
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.laplacian.representation import Representation
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.compare import Comparison, compare_rewards
 from lapwing.shaping.audit import audit
@@ -72,6 +73,33 @@ class TestNames:
         phi = dataclasses.replace(four_room, config=four_room.config | {"settings": settings})
         found = compare_rewards(phi, goal=GOAL, forms=["mix", "potential"])
         assert names(found) == ["mix, soft", "potential, soft"]
+
+    def test_a_representation_of_one_dimension_has_one_filter(self, four_room):
+        phi = dataclasses.replace(
+            four_room,
+            eigenvalues=four_room.eigenvalues[:1],
+            coefficients=four_room.coefficients[:, :1],
+            reference=four_room.reference[:, :1],
+        )
+        assert names(compare_rewards(phi, goal=GOAL, forms=["mix"])) == ["mix, soft"]
+
+    def test_representations_that_look_alike_are_all_audited(self, alike):
+        assert repr(alike[0]) == repr(alike[1])
+        assert alike[0].sha256() != alike[1].sha256()
+        found = compare_rewards(alike, forms=["mix"])
+        assert names(found) == [f"mix, {filter}, φ{number}" for number in (1, 2) for filter in FILTERS]
+        assert list(found.sources) == ["φ1", "φ2"]
+
+
+@pytest.fixture(scope="module")
+def alike() -> list[Representation]:
+    """Learned from the same chain with two seeds, to the same eigenvalues."""
+    return [
+        lapwing.learn(
+            "HardMaze", true_chain=True, observation="index", dim=2, learning_rate=0.03, steps=600, seed=seed
+        )
+        for seed in (0, 1)
+    ]
 
 
 class TestTargets:

@@ -272,6 +272,12 @@ def pairwise(embedded: np.ndarray) -> np.ndarray:
     return np.linalg.norm(embedded[:, None] - embedded[None], axis=-1)
 
 
+def shifted_gram(embedded: np.ndarray) -> np.ndarray:
+    """Inner products about the mean state, in which distances are all that counts."""
+    centred = embedded - embedded.mean(axis=0)
+    return centred @ centred.T
+
+
 class TestExactEmbedding:
     @pytest.mark.parametrize(
         ("filter", "beta", "published"),
@@ -336,6 +342,17 @@ class TestExactEmbedding:
         apart = np.abs(np.subtract.outer(np.arange(13), np.arange(13)))
         np.testing.assert_allclose(squares, squares[0, 1] * apart, atol=1e-9)
         assert squares[0, 1] > 1e-3
+
+    def test_heat_spreads_along_a_corridor(self):
+        """e^(-tL) with a tenth left of the quickest function: inner products are those of e^(-2tL)."""
+        L = np.zeros((13, 13))
+        for cell in range(12):
+            L[cell : cell + 2, cell : cell + 2] += [[0.25, -0.25], [-0.25, 0.25]]
+        values, vectors = np.linalg.eigh(L)
+        spread = (vectors * np.exp(-2 * np.log(10) / values[-1] * values)) @ vectors.T
+        expected = spread - 1 / 13
+        found = shifted_gram(exact_embedding(task_of(CORRIDOR).world, "heat", dim=13))
+        np.testing.assert_allclose(found / np.trace(found), expected / np.trace(expected), atol=1e-9)
 
     @pytest.mark.parametrize("filter", ["unit", "commute", "heat"])
     def test_every_filter_has_the_mean_distance_of_soft(self, filter):
