@@ -50,6 +50,7 @@ coverage: .venv/.dev ## run the tests and print how much of the package they rea
 
 lint: .venv/.dev ## check style, format, types and which folder imports which
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --isolated --select F821 tests
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache

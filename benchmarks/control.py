@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.agents import torch_network
 from benchmarks.rows import Row
-from lapwing.agents.ddpg import Trainer
+from lapwing.agents.ddpg_arena import Trainer
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.settings.agents import ResolvedControl

@@ -13,8 +13,9 @@ import pytest
 from scipy.stats import kstest
 
 from lapwing import storage
-from lapwing.agents import ddpg, evaluation
-from lapwing.agents.ddpg import ControlState, ControlTraining, Transitions, act_now, train_in_arena
+from lapwing.agents import ddpg, ddpg_arena, evaluation
+from lapwing.agents.ddpg import Transitions, act_now
+from lapwing.agents.ddpg_arena import ControlState, ControlTraining, train_in_arena
 from lapwing.agents.evaluation import evaluate_policy
 from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
@@ -54,7 +55,7 @@ GOAL = np.array([-2.0, -2.0], np.float32)
 @pytest.fixture(autouse=True, scope="module")
 def short_episodes():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (ddpg, evaluation):
+        for module in (ddpg_arena, evaluation):
             patch.setattr(module, "EPISODE_LENGTH", LENGTH)
         yield
 
@@ -329,7 +330,7 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
     pairs = tuple(rng.normal(size=(2, 1, 8, 2)).astype(np.float32))
     specs = ddpg.network_specs(6, 2, (8,))
     start = ddpg.init_learner(specs, seen[0], optimisers, key=jax.random.key(0))
-    learn = eqx.filter_jit(partial(ddpg._learn, optimisers, 0.9, 0.1, online))
+    learn = eqx.filter_jit(partial(ddpg_arena._learn, optimisers, 0.9, 0.1, online))
     _, phi, metrics = learn(start, online.learner.init(online.encoder), batches, pairs)
 
     def loss(encoder: MLP) -> float:

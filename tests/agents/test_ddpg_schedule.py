@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.agents import ddpg
-from lapwing.agents.ddpg import Schedule, empty_replay
+from lapwing.agents import ddpg_arena
+from lapwing.agents.ddpg_arena import Schedule, empty_replay
 from lapwing.errors import ConfigError
 from lapwing.settings.agents import ResolvedControl
 from tests.support.training import counted, episodes
@@ -47,7 +47,7 @@ class TestEpisodes:
     @given(st.integers(1, 12), st.integers(1, 9), st.integers(1, 40))
     def test_bodies_are_as_far_as_counting_says(self, length, envs, all_rounds):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ddpg, "EPISODE_LENGTH", length)
+            patch.setattr(ddpg_arena, "EPISODE_LENGTH", length)
             rounds = rounds_of(envs, 1, all_rounds)
             found = rounds.elapsed(np.arange(rounds.all)[:, None], np.arange(envs))
         np.testing.assert_array_equal(found.T, counted(length, envs, all_rounds + 1))
@@ -55,7 +55,7 @@ class TestEpisodes:
     @given(st.integers(1, 12), st.integers(1, 9), st.integers(1, 40))
     def test_their_lengths_are_those_counted_and_add_up_to_all_observations(self, length, envs, all_rounds):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ddpg, "EPISODE_LENGTH", length)
+            patch.setattr(ddpg_arena, "EPISODE_LENGTH", length)
             found = rounds_of(envs, 1, all_rounds).episode_lengths()
         bodies = counted(length, envs, all_rounds + 1)
         assert found.tolist() == [steps for times in bodies for steps in episodes(times)]

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 import lapwing
 from lapwing import storage
-from lapwing.agents import ddpg, evaluation
+from lapwing.agents import ddpg_arena, evaluation
 from lapwing.agents.agent import ControlAgent
 from lapwing.agents.evaluation import steps_to_stay, steps_to_success
 from lapwing.envs.arena import BODIES, open_arena
@@ -63,7 +63,7 @@ def shortened():
     """Episodes, and a φ that is next to untrained: its numbers matter to no test."""
     tiny = {"transitions": 600, "steps": 20, "hidden": (8,), "dim": 3, "batch": 8}
     with pytest.MonkeyPatch.context() as patch:
-        for module in (ddpg, evaluation):
+        for module in (ddpg_arena, evaluation):
             patch.setattr(module, "EPISODE_LENGTH", LENGTH)
         patch.setattr(train_ddpg, "QUICK_PHI", tiny)
         patch.setattr(train_ddpg, "GATE_STATES", STATES)

@@ -15,7 +15,8 @@ import numpy as np
 
 from lapwing._version import __version__
 from lapwing.agents.agent import ControlAgent, load_agent
-from lapwing.agents.ddpg import ControlTraining, Reward, act_now, train_in_arena
+from lapwing.agents.ddpg import act_now
+from lapwing.agents.ddpg_arena import ControlTraining, Reward, train_in_arena
 from lapwing.agents.evaluation import EvaluationEpisodes, evaluate_policy, steps_to_success
 from lapwing.data.experience import Experience
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
