@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import hypothesis.extra.numpy as hnp
@@ -279,26 +278,6 @@ def test_files_have_the_permissions_that_the_user_asks_for(tmp_path, mask, mode)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == mode
-
-
-def test_a_reader_sees_one_version_or_the_other(tmp_path):
-    path, size, done = tmp_path / "x", 200_000, threading.Event()
-    storage.write_bytes(path, b"a" * size)
-
-    def write():
-        for turn in range(60):
-            storage.write_bytes(path, b"ab"[turn % 2 : turn % 2 + 1] * size)
-        done.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        while not done.is_set():
-            content = path.read_bytes()
-            assert content in (b"a" * size, b"b" * size)
-    finally:
-        writer.join()
-    assert names(tmp_path) == ["x"]
 
 
 WRITE_FOR_EVER = """

@@ -10,7 +10,6 @@ import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kstest
 
 from lapwing.agents import ddpg
 from lapwing.agents.ddpg import Learner, Networks, Optimisers, Transitions
@@ -280,9 +279,3 @@ class TestNoise:
         for lag in (1, 3):
             correlation = np.mean(noise[lag:] * noise[:-lag]) / noise.var()
             assert correlation == pytest.approx(kept**lag, abs=0.02)
-
-    def test_what_a_step_adds_is_normal_and_independent(self):
-        noise = walk(0.15, 0.2, 21, 200)
-        added = (noise[1:] - 0.85 * noise[:-1]) / 0.2
-        assert kstest(added.ravel(), "norm").pvalue > 1e-3
-        assert abs(np.corrcoef(added[:, ::2].ravel(), added[:, 1::2].ravel())[0, 1]) < 0.06

@@ -69,10 +69,6 @@ def test_the_replay_has_room_for_every_step_of_every_body():
     assert {array.dtype for array in replay} == {np.dtype(np.float32)}
 
 
-def test_a_replay_for_which_there_is_no_memory(monkeypatch):
-    def none_left(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(np, "zeros", none_left)
-    with pytest.raises(ConfigError, match=r"536,870,912 .* 30\.0 GiB .*--steps"):
-        empty_replay(rounds_of(2**4, 2**24, 2**24), n_observations=6, n_actions=2)
+def test_a_replay_for_which_there_is_no_memory():
+    with pytest.raises(ConfigError, match="steps"):
+        empty_replay(rounds_of(2**4, 2**25, 2**25), n_observations=2**12, n_actions=2)

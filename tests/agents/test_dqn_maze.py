@@ -256,15 +256,6 @@ class TestBits:
         np.testing.assert_array_equal(training.returns, whole()[0].returns)
         assert [row["step"] for row in going_on.rows] == list(range(80, 121, 5))
 
-    def test_a_finished_run_is_not_trained_further(self):
-        training, kept = whole()
-        again = Kept(states=list(kept.states))
-        second = trained(checkpoints=again)
-        assert bits(second) == bits(training)
-        np.testing.assert_array_equal(second.returns, training.returns)
-        assert again.rows == []
-        assert second.seconds == training.seconds
-
 
 class TestNotFinite:
     def test_is_told_and_nothing_is_kept(self):

@@ -162,28 +162,6 @@ def test_data_that_has_changed_is_refused(tmp_path, kind):
         recall(description, tmp_path)
 
 
-def test_different_sources_have_different_descriptions(tmp_path, data_file):
-    save_episodes(tmp_path / "walks", [walk()])
-    save_episodes(tmp_path / "others", [walk(seed=1)])
-    sources = [
-        parse_maze(ROOM, name="room"),
-        parse_maze(ROOM.replace("G", "."), name="room"),
-        parse_maze(ROOM, name="other"),
-        DataFile(data_file),
-        DataFile(tmp_path / "walks"),
-        DataFile(tmp_path / "others"),
-        read_source("PlaneFourRoom"),
-        read_source("PlaneTwoRoom"),
-        GymEnv("CartPole-v1"),
-        GymEnv("Acrobot-v1"),
-        Experience(walk(), [100, 100]),
-        Experience(walk(), [50, 150]),
-        Experience(walk(seed=1), [100, 100]),
-    ]
-    descriptions = [str(describe(source)) for source in sources]
-    assert len(set(descriptions)) == len(sources)
-
-
 def test_a_run_folder_is_pointed_to_what_reads_it(four_room_run):
     with pytest.raises(ConfigError, match=r"run folder.* lapwing evaluate"):
         read_source(str(four_room_run))

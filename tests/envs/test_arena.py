@@ -158,13 +158,6 @@ class TestRoom:
         far = np.array([[50.0, 0.0], [0.0, -50.0], [-7.0, 7.0], [1e6, 1e6]])
         assert not arena.has_room(far).any()
 
-    def test_one_point_alone_and_a_grid_of_points(self):
-        arena = open_arena("PointUMaze")
-        assert arena.has_room(np.array([2.0, 0.0]))
-        assert not arena.has_room(np.array([0.0, 0.0]))
-        grid = anywhere(arena, 60).reshape(5, 12, 2)
-        np.testing.assert_array_equal(arena.has_room(grid).ravel(), arena.has_room(grid.reshape(-1, 2)))
-
     def test_a_large_maze_asks_for_little_memory(self):
         """Each of 100,000 points with each of 240 walls would take 400 MB at once."""
         arena = hall(120)

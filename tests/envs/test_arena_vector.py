@@ -40,21 +40,6 @@ def test_each_body_moves_as_it_would_alone(name):
             assert together[4]["success"][body] == info["success"]
 
 
-def test_episodes_are_cut_and_begin_anew_with_the_next_step():
-    env = make(max_episode_steps=5)
-    env.reset(seed=0)
-    push = np.zeros(env.action_space.shape, np.float32)
-    for step in range(1, 6):
-        before, _, terminated, truncated, _ = env.step(push)
-        assert not terminated.any()
-        assert truncated.all() == (step == 5) == truncated.any()
-    after, reward, _, truncated, _ = env.step(push)
-    moved = np.linalg.norm(after["achieved_goal"] - before["achieved_goal"], axis=1)
-    assert (moved > 0.1).all(), "elsewhere, not where the last episode ended"
-    assert (reward == 0).all()
-    assert not truncated.any()
-
-
 def test_spaces_are_those_of_the_single_one_many_times():
     env, one = make(count=4), gymnasium.make("lapwing/PointUMaze-v0")
     assert env.single_observation_space == one.observation_space

@@ -229,12 +229,6 @@ class TestStep:
         assert math.cos(seen[2]) == pytest.approx(math.cos(heading), abs=1e-6)
         assert math.sin(seen[2]) == pytest.approx(math.sin(heading), abs=1e-6)
 
-    def test_the_numbers_of_an_ant_are_seen_as_they_are(self):
-        simulator = simulator_of("AntUMaze")
-        rows = random_rows(simulator, 3)
-        rows[:, 3] = 9.0  # a height, not a heading
-        np.testing.assert_array_equal(simulator.observe(rows), rows[:, 1:].astype(np.float32))
-
 
 class TestPoint:
     @pytest.mark.parametrize("fast", [False, True])

@@ -42,13 +42,6 @@ def test_the_arenas_and_rewards_that_are_compared():
     assert arena_agents.REWARDS == REWARDS
 
 
-@pytest.mark.parametrize(("preset", "steps"), [("paper", 1_000_000), ("quick", 500_000)])
-def test_the_preset_says_how_long_agents_learn(preset, steps):
-    assert ANT.steps_of(preset) == steps
-    assert settings_of(arena_run("fig5", preset, ANT, "mix", 0)).steps == steps
-    assert POINT.steps_of(preset) == 60_000
-
-
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.arena)
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_columns_of_a_run_say_what_its_recipe_does(panel, preset):
@@ -110,12 +103,6 @@ def test_a_run_is_known_by_what_its_preset_sets(monkeypatch, change):
     changed = dataclasses.replace(CONTROL_PRESETS["quick"], **change)
     monkeypatch.setitem(CONTROL_PRESETS, "quick", changed)
     assert point_run("sparse", preset="quick").key != before
-
-
-def test_a_run_is_known_by_the_data_of_its_phi(monkeypatch):
-    before = point_run(preset="quick").key
-    monkeypatch.setattr(train_ddpg, "QUICK_PHI", train_ddpg.QUICK_PHI | {"transitions": 200_000})
-    assert point_run(preset="quick").key != before
 
 
 def test_who_asks_does_not_matter():

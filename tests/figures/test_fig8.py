@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from lapwing.figures import arena_agents, fig4, fig5, fig8, maze_agents
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
 from lapwing.settings.agents import AgentSettings, ControlSettings
-from lapwing.settings.learn import LearnSettings
 
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
 
@@ -90,37 +88,6 @@ def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
         ("ddpg online", "arena_agents"),
         ("dqn online", "maze_agents"),
     ]
-
-
-class AskedError(Exception):
-    """What training was asked for."""
-
-
-def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
-    """Target, settings and folder that a run hands to training, and what else it says by name."""
-
-    def ask(target, settings, out, **more):
-        raise AskedError(target, settings, out, more)
-
-    monkeypatch.setattr(arena_agents, "train_control", ask)
-    monkeypatch.setattr(maze_agents, "train_agent", ask)
-    with pytest.raises(AskedError) as caught:
-        fig8.execute(run, folder, lambda *_: None)
-    return caught.value.args
-
-
-def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path):
-    (arena,), (maze,) = runs_of("ddpg online"), runs_of("dqn online")
-    target, settings, out, more = asked_of(monkeypatch, arena, tmp_path)
-    assert (target.name, settings.online, settings.reward, out) == ("PointUMaze", True, "mix", tmp_path)
-    assert (settings.preset, settings.hidden, settings.steps) == ("quick", (128, 128), 60_000)
-    assert more["resume"] is False
-    (tmp_path / "config.json").touch()
-    target, settings, _, more = asked_of(monkeypatch, maze, tmp_path)
-    assert (target, settings.online, settings.reward) == ("TwoRoom", True, "mix")
-    assert (settings.hidden, settings.steps, settings.filter) == ((64, 64), 40_000, None)
-    assert more["recipe"] == LearnSettings()
-    assert more["resume"] is True, "what was begun goes on"
 
 
 def drawn(figure) -> None:

@@ -60,13 +60,6 @@ def test_the_preset_paper_has_the_papers_settings():
             assert LearnSettings.from_keywords(run.settings["phi"]).transitions == 30_000
 
 
-def test_figure_1_is_of_two_room():
-    runs = fig1.runs("quick", 3)
-    assert {run.environment for run in runs} == {"TwoRoom"}
-    seeds = {reward: [run.seed for run in runs if run.reward == reward] for reward in fig1._TITLES}
-    assert seeds == {"l2": [0], "laplacian": [0, 1, 2], "commute": [0, 1, 2]}
-
-
 @pytest.fixture(scope="module")
 def potential_run():
     run = next(run for run in fig4.runs("quick", 1) if run.reward == "potential")

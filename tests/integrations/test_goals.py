@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
@@ -77,22 +75,6 @@ def test_distances_by_hand(kind):
     np.testing.assert_allclose(to.raw, np.linalg.norm(flat[1] - ends[0]))
     assert to.latent == to_rounding(3 * np.linalg.norm(phi[1] - phi_ends[0]), 3 * phi)
     assert shaper(SPACES[kind], rep, goals[0]).distances(goals[0]).reached
-
-
-@pytest.mark.parametrize("kind", SPACES)
-@settings(max_examples=25)
-@given(size=st.integers(1, 40), data=st.data())
-def test_an_observation_is_as_far_alone_as_in_a_batch(kind, size, data):
-    """To the last bit, with one goal or one each; and the goal itself is at 0."""
-    batch, goals, row = drawn(kind, size), drawn(kind, 2 * size)[size:], data.draw(st.integers(0, size - 1))
-    batch[row] = goals[row]
-    for given_ in (np.array(goals), goals[row]):
-        to = shaper(SPACES[kind], REPRESENTATIONS[kind], given_, num_envs=size).distances(np.array(batch))
-        assert (to.raw[row], to.reached[row], to.latent[row]) == (0, True, 0)
-        for index, one in enumerate(batch):
-            goal = goals[index] if np.ndim(given_) > np.ndim(one) else goals[row]
-            alone = shaper(SPACES[kind], REPRESENTATIONS[kind], goal).distances(one)
-            assert alone == (to.raw[index], to.reached[index], to.latent[index])
 
 
 @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])

@@ -105,16 +105,6 @@ def test_it_stays_as_it_is_while_the_policy_learns(kind):
     assert_same(features(model, TABLES[kind]), REPRESENTATIONS[kind].eigenfunctions(TABLES[kind])[:, 1:])
 
 
-def test_the_optimiser_does_not_know_it(kind):
-    model = dqn(kind, REPRESENTATIONS[kind], append=True)
-    known = {tensor.data_ptr() for group in model.policy.optimizer.param_groups for tensor in group["params"]}
-    assert known
-    for network in (model.q_net, model.q_net_target):
-        extractor = network.features_extractor
-        assert list(extractor.parameters()) == []
-        assert not {tensor.data_ptr() for tensor in extractor.state_dict().values()} & known
-
-
 @pytest.mark.parametrize("share", [True, False])
 def test_ppo_neither_fills_nor_trains_it(kind, share):
     """PPO fills each Linear and Conv2d of an extractor with orthogonal numbers; φ must hold none."""

@@ -139,14 +139,6 @@ def test_it_can_be_traced_and_saved(kind):
         assert torch.equal(other(batch), module(batch))
 
 
-@pytest.mark.slow
-def test_it_can_be_exported_for_batches_of_any_size(kind):
-    module, batch = to_torch(REPRESENTATIONS[kind], "unit"), torch.from_numpy(OBSERVATIONS[kind])
-    exported = torch.export.export(module, (batch,), dynamic_shapes=({0: torch.export.Dim("n")},)).module()
-    for count in (2, 4, 9):
-        assert_same(exported(batch[:count]).numpy(), module(batch[:count]).numpy(), within=1e-6)
-
-
 @pytest.mark.parametrize(
     ("kind", "wrong", "words"),
     [

@@ -249,25 +249,6 @@ def test_states_that_were_never_seen_have_finite_functions(kind):
         assert np.isfinite(measure(found, target, 20)["gap"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["stacked", "successor"])
-def test_functions_take_any_batch_of_the_same_kind(kind, method):
-    target = walked(kind, 500)
-    assert target.states is not None
-    found = stacked_transitions(target, 3) if method == "stacked" else successor_features(target, 3, steps=3)
-    whole = found.eigenfunctions(target.states)
-    np.testing.assert_allclose(
-        found.eigenfunctions(target.states[[5, 5, 151]]), whole[[5, 5, 151]], atol=1e-5
-    )
-    assert found.eigenfunctions(target.states[:0]).shape == (0, 3)
-    assert found.eigenfunctions(jnp.asarray(target.states[:2])).shape == (2, 3)
-    if kind == "position":
-        assert np.isfinite(found.eigenfunctions(np.array([[0.123, 0.456]]))).all()
-    if kind == "image":
-        wide = target.states.astype(np.int64)
-        np.testing.assert_array_equal(found.eigenfunctions(wide), whole)
-
-
 @pytest.mark.parametrize(
     ("kind", "observations", "words"),
     [

@@ -298,8 +298,3 @@ class TestConvolution:
         assert encoder.strides == (2, 2, 1)
         # 9 x 7 pixels halve twice, rounding up, to 3 x 2.
         assert encoder.output.weight.shape == (DIM, 3 * 2 * 16)
-
-    def test_bytes_and_unit_numbers_are_alike(self, encoders):
-        seen = OBSERVATIONS["conv"][0]
-        as_numbers = encoders["conv"].features(seen / np.float32(255))
-        np.testing.assert_allclose(encoders["conv"].features(seen), as_numbers, atol=1e-5)

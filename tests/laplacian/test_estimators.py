@@ -99,12 +99,6 @@ def test_annealing_starts_at_lam_and_ends_at_lam_final():
         assert float(value) == to_rounding(float(wanted), *parts.values())
 
 
-def test_the_loss_is_a_pytree_whose_data_are_its_leaves():
-    *_, loss = prepared(estimator="pairwise", lam=0.0)
-    assert any(leaf.shape == loss.observations.shape for leaf in jax.tree.leaves(loss))
-    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(loss))
-
-
 EPISODES, STEPS = 300, 100
 SIGMA = 0.15
 

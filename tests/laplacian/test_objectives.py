@@ -15,7 +15,6 @@ from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.objectives import (
     exact_loss,
     exact_penalty,
-    graph_drawing,
     pairwise_loss,
     pairwise_penalty,
     sampled_loss,
@@ -82,15 +81,6 @@ class TestPenaltyIdentity:
 
 
 class TestBruteForce:
-    @settings(max_examples=50)
-    @given(functions(), st.integers(0, 1_000))
-    def test_graph_drawing_is_half_the_mean_squared_distance(self, phi, seed):
-        other = np.random.default_rng(seed).standard_normal(phi.shape)
-        expected = np.mean([0.5 * np.linalg.norm(u - v) ** 2 for u, v in zip(phi, other, strict=True)])
-        assert float(graph_drawing(jnp.asarray(phi), jnp.asarray(other))) == pytest.approx(
-            expected, rel=1e-12
-        )
-
     @settings(max_examples=100)
     @given(functions(), deltas, st.integers(0, 1_000))
     def test_pairwise_is_the_sum_over_all_pairs_but_self_and_partner(self, phi_u, delta, seed):
@@ -218,14 +208,6 @@ class TestOptimum:
         values = np.array([0.0, 0.1, 0.4999, 0.5, 0.7])
         scale = surviving_scale(values, beta=5.0, delta=0.05)
         np.testing.assert_allclose(scale**2, [0.05, 0.04, 0.00001, 0, 0], atol=1e-12)
-
-
-def test_drawing_over_enumerated_states_is_the_chains_objective():
-    chain = TestOptimum.CHAIN
-    phi = np.random.default_rng(0).standard_normal((chain.n_states, 3))
-    laplacian = jnp.asarray(np.diag(chain.rho) - chain.weights.toarray())
-    _, parts = exact_loss(jnp.asarray(phi), laplacian, jnp.asarray(chain.rho), beta=1.0, delta=1.0)
-    assert float(parts["graph_drawing"]) == pytest.approx(chain.objective(phi), rel=1e-12)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])

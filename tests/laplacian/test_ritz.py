@@ -179,13 +179,6 @@ class TestMoments:
         np.testing.assert_allclose(drawing, expected[0], atol=1e-12)
         np.testing.assert_allclose(second, expected[1], atol=1e-12)
 
-    def test_of_experience_without_a_table(self):
-        experience, phi = table_experience(1)
-        rows = Experience(phi[experience.observations], experience.lengths)
-        exact = moments_of_chain(sampled_chain(experience, 0.0), phi.astype(np.float32))
-        for ours, expected in zip(moments_of_experience(rows, lambda seen: seen), exact, strict=True):
-            np.testing.assert_allclose(ours, expected, atol=1e-12)
-
     def test_sums_are_in_double_precision(self):
         """A small difference between large embeddings, many times over."""
         seen = np.full((40_000, 1), 1_000.0)

@@ -95,16 +95,6 @@ def test_going_on_from_a_checkpoint_gives_the_same_bits(estimator, monkeypatch):
     assert [row["step"] for row in going_on.rows] == list(range(30, 61, 5))
 
 
-def test_a_finished_checkpoint_is_not_trained_further():
-    kept = Kept()
-    first = train(*small("exact"), checkpoints=kept)
-    again = Kept(states=kept.states)
-    second = train(*small("exact"), checkpoints=again)
-    assert bits(second) == bits(first)
-    assert again.rows == []
-    assert second.learn_seconds == first.learn_seconds
-
-
 TWO_SMALL_ROOMS = """
 #########
 #...#...#

@@ -23,7 +23,7 @@ from lapwing.cli.agent_report import control_table, draw_control, filmed
 from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
-from lapwing.plots import Curve, OnlinePanel, ReachingPanel
+from lapwing.plots import Curve, ReachingPanel
 from lapwing.plots.reaching import draw_arena
 from lapwing.plots.representations import WALL
 from lapwing.runs.folder import FIGURES
@@ -169,24 +169,6 @@ def test_each_arena_is_a_column_of_maps_above_its_curves():
     drawn(figure)
     figure = plots.draw_reaching({"only": ReachingPanel(U_MAZE, {}, {"mix": curve(0.5)})})
     assert len(figure.axes) == 1, "curves without maps are one row"
-
-
-def test_online_and_pretrained_are_side_by_side_with_the_best_there_is():
-    given = {"pretrained": curve(0.2, 0.5), "online": curve(0.1, 0.9)}
-    figure = plots.draw_online(
-        {
-            "arena": OnlinePanel(given, "success", 1.0),
-            "maze": OnlinePanel({"pretrained": curve(-40.0)}, "mean return", -11.0),
-        }
-    )
-    arena, maze = figure.axes
-    *lines, best = arena.get_lines()
-    for line, band, one in zip(lines, arena.collections, given.values(), strict=True):
-        assert_curve(arena, line, band, one)
-    assert set(best.get_ydata()) == {1.0}
-    assert set(maze.get_lines()[-1].get_ydata()) == {-11.0}
-    assert (maze.get_title(), maze.get_ylabel()) == ("maze", "mean return")
-    drawn(figure)
 
 
 def test_success_over_the_steps():
@@ -362,8 +344,8 @@ def test_a_run_with_phi_has_every_picture_and_its_folder_knows_them(by_hand, tmp
         "film.gif",
     ]
     assert {path.stem for path in (tmp_path / "figures").iterdir()} <= set(FIGURES)
-    short = attempts_at(by_hand.arena, [[-2, 2], [2, 0]], [[-2, 2], [-2, -2]], 10)
-    plain = draw_control(by_hand._replace(attempts=short), tmp_path / "plain")
+    short = episodes_at(by_hand.arena, [[-2, 2], [2, 0]], [[-2, 2], [-2, -2]], 10)
+    plain = draw_control(by_hand._replace(episodes=short), tmp_path / "plain")
     assert [path.name for path in plain] == [path.name for path in files if path.name != "goal.png"]
     for path in files[:-1]:
         pixels = matplotlib.image.imread(path)

@@ -3,13 +3,8 @@
 import dataclasses
 import inspect
 import json
-import os
 import re
-import select
 import shutil
-import signal
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +32,6 @@ from tests.support import exact
 from tests.support.environments import Line
 from tests.support.folders import content, without_times
 from tests.support.interruptions import Interrupted, stop_at
-from tests.support.processes import ONE_THREAD, Zygote
 from tests.support.small_runs import SMALL
 
 QUICK = {"random_steps": 60, "steps": 40, "evaluate_every": 10, "hidden": (8,), "batch": 8}
@@ -595,54 +589,3 @@ class TestGoingOn:
         )
         assert phases == []
         assert content(finished) == before
-
-
-def kill_when(zygote: Zygote, arguments: list[str], due) -> None:
-    """Start the command, and kill it with -9 as soon as something is there."""
-    child = zygote.start(arguments)
-    while not due():
-        assert not select.select([zygote.stdout], [], [], 0.002)[0], Path(zygote.log.name).read_text()
-    os.kill(child, signal.SIGKILL)
-    assert int(zygote.stdout.readline()) == signal.SIGKILL
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see that it may fork")
-def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
-    command = ["train", "TwoRoom", "--observation", "index", "--random-steps", "1000", "--batch", "16"]
-    command += ["--steps", "60000", "--evaluate-every", "100", "--out"]
-    out, whole = tmp_path / "killed", tmp_path / "whole"
-    straight = subprocess.run(
-        [sys.executable, "-m", "lapwing", *command, str(whole)],
-        capture_output=True,
-        text=True,
-        env=os.environ | ONE_THREAD,
-    )
-    assert straight.returncode == 0, straight.stderr
-
-    def evaluations() -> int:
-        metrics = out / "metrics.jsonl"
-        return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
-
-    moments = [
-        (out / "config.json").exists,
-        (out / "representation" / "config.json").exists,
-        lambda: any((out / "representation").glob("checkpoint*")),
-        (out / "representation.safetensors").exists,
-        lambda: any(out.glob("checkpoint*")),
-        lambda: evaluations() > 200,
-        lambda: evaluations() > 400,
-    ]
-    zygote = Zygote(tmp_path)
-    try:
-        for due in moments:
-            kill_when(zygote, [*command, str(out), "--resume"], due)
-            assert not RunFolder(out).finished
-        assert zygote.run([*command, str(out), "--resume"])
-    finally:
-        zygote.close()
-    assert_same_run(out, whole)
-    assert (out / "representation.safetensors").read_bytes() == (
-        whole / "representation.safetensors"
-    ).read_bytes()
-    assert set(content(out)) == set(content(whole))

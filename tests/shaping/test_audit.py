@@ -315,12 +315,6 @@ class TestPapersMazes:
         assert found.greedy_success == pytest.approx(float(by_hand.success(50)))
         assert found.correlation == pytest.approx(spearmanr(squares, by_hand.steps).statistic, abs=1e-3)
 
-    def test_l2_stops_above_the_wall(self):
-        """TwoRoom's goal is at (9,15), just below the wall between the rooms."""
-        task = built_in("TwoRoom")
-        found = audit(task, "l2", task.distances(), gamma=0.98)
-        assert [exact.cells("TwoRoom")[state] for state in found.optima] == [(7, 15)]
-
     def test_commute_distances_lead_to_the_goal_from_everywhere(self, maze):
         found = audit(maze, "laplacian", maze.distances(exact_embedding(maze.world, "commute")), gamma=0.98)
         assert (found.local_optima, found.greedy_success, found.lookahead) == (0, 1, 1)

@@ -224,12 +224,6 @@ class TestGoalReward:
         assert reward(exactly, exactly.astype(np.float32)) == 0
         assert reward(exactly, exactly + np.array([1e-5, 0])) == -1
 
-    def test_scale_is_that_of_the_embedding_alone(self, four_room, walk, positions):
-        goal = Goal(positions[0])
-        for form in ("sparse", "l2", "rawmix"):
-            plain, scaled = GoalReward(form, goal, four_room), GoalReward(form, goal, four_room, scale=5.0)
-            np.testing.assert_array_equal(plain(walk[:-1], walk[1:]), scaled(walk[:-1], walk[1:]))
-
 
 def position_of(states):
     return states[..., :2]

@@ -155,15 +155,6 @@ class TestRewards:
 
 
 class TestScales:
-    @pytest.mark.parametrize("name", OPTIMAL)
-    def test_steps_are_of_the_scale_of_steps(self, name):
-        task = built_in(name)
-        steps = exact.steps_to(name, task.goal_state)[:, None].astype(float)
-        assert task.one_step_scale(steps) == pytest.approx(1)
-        # Along a direction, far from the origin, in other units.
-        turned = 7 + 0.25 * steps * np.array([[0.6, 0.0, 0.8]])
-        assert task.one_step_scale(turned) == pytest.approx(4)
-
     @settings(max_examples=40)
     @given(exact.small_mazes(), st.booleans(), st.integers(0, 2**32 - 1))
     def test_one_step_in_any_maze(self, text, stay, seed):

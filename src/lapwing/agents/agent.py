@@ -41,13 +41,7 @@ class Agent:
     def values(self, observations) -> np.ndarray:
         """Q(s, ·) of one observation or of a batch."""
         array = np.asarray(observations)
-        array = array - self.first_state if self.first_state else array
-        single = array.shape == self.spec.shape
-        if not single and array.shape[1:] != self.spec.shape:
-            raise ConfigError(f"observations have shape {array.shape}; this agent takes {self.spec.shape}")
-        batch = checked_batch(array[None] if single else array, self.spec.shape, self.spec.n_states)
-        values = embed_batch(self.q, batch)
-        return values[0] if single else values
+        return _outputs(self.q, self.spec, array - self.first_state if self.first_state else array)
 
     def act(self, observations) -> Any:
         """The best action, or one for each of a batch."""
@@ -78,17 +72,20 @@ class ControlAgent:
 
         Observations are states, or what the Gymnasium environments give: dictionaries with `observation`.
         """
-        array = np.asarray(_states_in(observations))
-        single = array.shape == self.spec.shape
-        if not single and array.shape[1:] != self.spec.shape:
-            raise ConfigError(f"observations have shape {array.shape}; this agent takes {self.spec.shape}")
-        batch = checked_batch(array[None] if single else array, self.spec.shape, None)
-        actions = np.tanh(embed_batch(self.actor, batch))
-        return actions[0] if single else actions
+        return np.tanh(_outputs(self.actor, self.spec, np.asarray(_states_in(observations))))
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
         _write(path, "control agent", self.spec, self.config, named_arrays(self.actor, "actor"), {})
+
+
+def _outputs(network: Encoder, spec: EncoderSpec, array: np.ndarray) -> np.ndarray:
+    """What the network gives for one observation, or for each of a batch."""
+    single = array.shape == spec.shape
+    if not single and array.shape[1:] != spec.shape:
+        raise ConfigError(f"observations have shape {array.shape}; this agent takes {spec.shape}")
+    outputs = embed_batch(network, checked_batch(array[None] if single else array, spec.shape, spec.n_states))
+    return outputs[0] if single else outputs
 
 
 def _states_in(observations: Any) -> Any:

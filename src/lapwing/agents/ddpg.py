@@ -6,6 +6,7 @@ staggered, so that they do not all end at once. All that is random in vector ste
 seeded with t: the same seed gives the same bits after any interruption.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -21,13 +22,14 @@ from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from lapwing.agents.evaluation import evaluate_policy, evaluation_steps
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.envs.simulator import Simulator
-from lapwing.errors import ConfigError, NonFiniteError
+from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import MLP, Encoder, EncoderSpec, embed, init_encoder
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.online import PhiState
 from lapwing.laplacian.sampling import sample_recent_pairs
 from lapwing.progress import OnChunk
 from lapwing.settings.agents import ResolvedControl
+from lapwing.settings.checks import check_size
 from lapwing.shaping.online import OnlinePhi
 from lapwing.timing import stopwatch
 
@@ -206,19 +208,9 @@ class Schedule:
 def empty_replay(schedule: Schedule, n_observations: int, n_actions: int) -> Transitions:
     """Room for every step of a training, (vector steps, bodies, …); more than there is memory is refused."""
     shape = (schedule.all, schedule.settings.envs)
-    try:
-        return Transitions(
-            np.zeros((*shape, n_observations), np.float32),
-            np.zeros((*shape, n_actions), np.float32),
-            np.zeros(shape, np.float32),
-            np.zeros((*shape, n_observations), np.float32),
-        )
-    except MemoryError as error:
-        steps = schedule.all * schedule.settings.envs
-        gib = 4 * steps * (2 * n_observations + n_actions + 1) / 2**30
-        raise ConfigError(
-            f"a replay of {steps:,} steps takes {gib:,.1f} GiB of memory, more than there is; lower --steps"
-        ) from error
+    check_size("steps", 4 * math.prod(shape) * (2 * n_observations + n_actions + 1))
+    widths = ((n_observations,), (n_actions,), (), (n_observations,))
+    return Transitions(*(np.zeros(shape + width, np.float32) for width in widths))
 
 
 class ControlState(NamedTuple):

@@ -4,11 +4,12 @@ Only where an episode is cut off is the last observation kept beside the rows. W
 that follows counts, so whatever is in the next row will do.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lapwing.errors import ConfigError
+from lapwing.settings.checks import check_size
 
 
 class Transitions(NamedTuple):
@@ -39,21 +40,15 @@ class ReplayBuffer:
     """Room for `capacity` transitions of observations of one shape and type."""
 
     def __init__(self, capacity: int, shape: tuple[int, ...], dtype):
-        try:
-            self._rows = Stored(
-                np.zeros((capacity + 1, *shape), dtype),
-                np.zeros(capacity, np.int32),
-                np.zeros(capacity, np.float32),
-                np.zeros(capacity, bool),
-                np.full(capacity, -1, np.int32),
-                np.zeros((0, *shape), dtype),
-            )
-        except MemoryError as error:
-            gib = capacity * int(np.prod(shape)) * np.dtype(dtype).itemsize / 2**30
-            raise ConfigError(
-                f"a replay of {capacity:,} steps takes {gib:,.1f} GiB of memory, more than there is; "
-                "lower --steps"
-            ) from error
+        check_size("steps", capacity * math.prod(shape) * np.dtype(dtype).itemsize)
+        self._rows = Stored(
+            np.zeros((capacity + 1, *shape), dtype),
+            np.zeros(capacity, np.int32),
+            np.zeros(capacity, np.float32),
+            np.zeros(capacity, bool),
+            np.full(capacity, -1, np.int32),
+            np.zeros((0, *shape), dtype),
+        )
         self._filled, self._cuts = 0, 0
 
     def __len__(self) -> int:

@@ -113,14 +113,14 @@ def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
     )
 
 
-def untrained_encoder(target: Target, settings: ResolvedSettings) -> Encoder:
-    """The encoder at step 0."""
+def untrained_encoder(target: Target, settings: ResolvedSettings, stream: int = 1) -> Encoder:
+    """The encoder at step 0; `stream` numbers the random stream of the seed that it is drawn from."""
     return fit_encoder(
         encoder_spec(target, settings),
         target.typical_observations(settings.seed),
         standardise=settings.standardise,
         bandwidth=settings.fourier_bandwidth,
-        key=jax.random.fold_in(jax.random.key(settings.seed), 1),
+        key=jax.random.fold_in(jax.random.key(settings.seed), stream),
     )
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from lapwing._version import __version__
@@ -22,12 +21,11 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, nearest
 from lapwing.laplacian.choose import resolve
-from lapwing.laplacian.encoders import fit_encoder
 from lapwing.laplacian.learn import represent
 from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import open_target
-from lapwing.laplacian.train import encoder_spec
+from lapwing.laplacian.train import encoder_spec, untrained_encoder
 from lapwing.mazes import BUILT_IN, Maze
 from lapwing.progress import OnProgress, within
 from lapwing.runs.folder import RunFolder
@@ -258,14 +256,7 @@ def steps_to_optimum(evaluated_at: np.ndarray, returns: np.ndarray, optimum: flo
 def online_rewards(task: GridTask, settings: AgentSettings, recipe: LearnSettings) -> OnlineRewards:
     """An untrained φ of the recipe, and the reward that it shapes as it is learned."""
     target = open_target(task.world.maze, recipe)
-    resolved = resolve(recipe, target)
-    encoder = fit_encoder(
-        encoder_spec(target, resolved),
-        target.typical_observations(resolved.seed),
-        standardise=resolved.standardise,
-        bandwidth=resolved.fourier_bandwidth,
-        key=jax.random.fold_in(jax.random.key(resolved.seed), 5),  # 0 to 3 are the agent's
-    )
+    encoder = untrained_encoder(target, resolve(recipe, target), stream=5)  # 0 to 3 are the agent's
     assert settings.reward is not None
     return OnlineRewards(PhiLearner.of(recipe), encoder, settings.reward, task, settings.scale or 1.0)
 

@@ -26,8 +26,9 @@ class SavedSettings:
 
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
-        values = dataclasses.asdict(self)  # pyright: ignore[reportArgumentType]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Any:
