@@ -40,8 +40,8 @@ class Agent:
 
     def values(self, observations) -> np.ndarray:
         """Q(s, ·) of one observation or of a batch."""
-        array = np.asarray(observations)
-        return _outputs(self.q, self.spec, array - self.first_state if self.first_state else array)
+        seen = np.asarray(observations)
+        return _outputs(self.q, self.spec, seen - self.first_state if self.first_state else seen)
 
     def act(self, observations) -> Any:
         """The best action, or one for each of a batch."""
@@ -72,15 +72,16 @@ class ControlAgent:
 
         Observations are states, or what the Gymnasium environments give: dictionaries with `observation`.
         """
-        return np.tanh(_outputs(self.actor, self.spec, np.asarray(_states_in(observations))))
+        return np.tanh(_outputs(self.actor, self.spec, _states_in(observations)))
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
         _write(path, "control agent", self.spec, self.config, named_arrays(self.actor, "actor"), {})
 
 
-def _outputs(network: Encoder, spec: EncoderSpec, array: np.ndarray) -> np.ndarray:
+def _outputs(network: Encoder, spec: EncoderSpec, observations: Any) -> np.ndarray:
     """What the network gives for one observation, or for each of a batch."""
+    array = np.asarray(observations)
     single = array.shape == spec.shape
     if not single and array.shape[1:] != spec.shape:
         raise ConfigError(f"observations have shape {array.shape}; this agent takes {spec.shape}")

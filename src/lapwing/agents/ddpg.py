@@ -47,7 +47,7 @@ class Transitions(NamedTuple):
 
 
 class Networks(NamedTuple):
-    """The policy and its judge."""
+    """The policy μ and the critic Q."""
 
     actor: MLP
     critic: MLP
@@ -145,8 +145,10 @@ def update(
 ) -> tuple[Learner, dict[str, Float[Scalar, ""]]]:
     """One step of Adam for the critic and for the actor, and a small one of their targets."""
     actor, critic = learner.online
-    critic_gradient, judged = eqx.filter_grad(critic_loss, has_aux=True)(critic, learner.target, batch, gamma)
-    actor_gradient, acted = eqx.filter_grad(actor_loss, has_aux=True)(actor, critic, batch)
+    critic_gradient, critic_metrics = eqx.filter_grad(critic_loss, has_aux=True)(
+        critic, learner.target, batch, gamma
+    )
+    actor_gradient, actor_metrics = eqx.filter_grad(actor_loss, has_aux=True)(actor, critic, batch)
     networks, states = [], []
     for network, gradient, optimiser, state in zip(
         learner.online, (actor_gradient, critic_gradient), optimisers, learner.optimisers, strict=True
@@ -156,7 +158,7 @@ def update(
         states.append(state)
     online = Networks(*networks)
     target = moved_target(online, learner.target, target_rate)
-    return Learner(online, target, (states[0], states[1])), judged | acted
+    return Learner(online, target, (states[0], states[1])), critic_metrics | actor_metrics
 
 
 def moved_target(online: Networks, target: Networks, rate: float) -> Networks:
@@ -406,14 +408,14 @@ class Trainer:
     def batches(self, replay: Transitions, filled: int, generator: np.random.Generator) -> Transitions:
         """As many batches as there are bodies."""
         settings = self.settings
-        places = generator.integers(filled * settings.envs, size=(settings.envs, settings.batch))
-        return Transitions(*(_flat(array)[places] for array in replay))
+        indices = generator.integers(filled * settings.envs, size=(settings.envs, settings.batch))
+        return Transitions(*(_flat(array)[indices] for array in replay))
 
     def _seen_pairs(self, replay: Transitions, t: int) -> tuple[np.ndarray, np.ndarray]:
         """What φ sees of as many batches of pairs (u, v) as there are bodies."""
         assert self.online is not None
-        place, later = map(np.asarray, self.pairs(t))
-        u, v = _flat(replay.observations)[place], _flat(replay.next_observations)[later]
+        index, later = map(np.asarray, self.pairs(t))
+        u, v = _flat(replay.observations)[index], _flat(replay.next_observations)[later]
         return self.online.sees(u), self.online.sees(v)
 
     def _pairs(self, t) -> tuple[Array, Array]:
@@ -423,16 +425,16 @@ class Trainer:
         progress = (t - self.schedule.random) * bodies / self.settings.steps
         keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(self.key, 1), t), bodies)
 
-        def horizon(place):
-            at, body = place // bodies, place % bodies
+        def horizon(index):
+            at, body = index // bodies, index % bodies
             return jnp.minimum(EPISODE_LENGTH - self.schedule.elapsed(at, body), t + 1 - at)
 
-        place, tau = jax.vmap(
+        index, tau = jax.vmap(
             lambda key: sample_recent_pairs(
                 horizon, (t + 1) * bodies, learner.annealed_lam(progress), learner.batch, key=key
             )
         )(keys)
-        return place, place + (tau - 1) * bodies
+        return index, index + (tau - 1) * bodies
 
 
 def _not_finite(step: int) -> NonFiniteError:

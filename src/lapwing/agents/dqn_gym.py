@@ -45,7 +45,7 @@ LONGEST_EVALUATION = 1_000
 """Where an environment has no time limit, an evaluated episode ends after so many steps."""
 Reward = Callable[[Any, Any, Any], Any]
 _EVALUATION = 2**31
-"""Seeds of evaluation episodes are apart from those of training."""
+"""Evaluation episodes are numbered from here, so that their seeds are not those of training."""
 
 
 class GymState(NamedTuple):
@@ -115,14 +115,14 @@ def train_on_env(
         checkpoints: where to keep the state between episodes, and to resume from.
         on_chunk: called after each evaluation with (step, last step, metrics).
     """
-    env, judge = make_env(), make_env()
+    env, eval_env = make_env(), make_env()
     try:
         with stopwatch() as watch:
-            training, spec = _train(env, judge, settings, reward, checkpoints, on_chunk)
+            training, spec = _train(env, eval_env, settings, reward, checkpoints, on_chunk)
         return training._replace(compile_seconds=watch.compiling), spec
     finally:
         env.close()
-        judge.close()
+        eval_env.close()
 
 
 class _Player:
@@ -165,7 +165,7 @@ class _Player:
 
 def _train(
     env: gymnasium.Env,
-    judge: gymnasium.Env,
+    eval_env: gymnasium.Env,
     settings: AgentSettings,
     reward: Reward | None,
     checkpoints: Checkpoints | None,
@@ -214,7 +214,7 @@ def _train(
             return None
         returns = state.returns.copy()
         returns[np.searchsorted(evaluations, step)] = value = mean_return(
-            judge, state.learner.q, settings.seed
+            eval_env, state.learner.q, settings.seed
         )
         return state._replace(returns=returns), {"return": value}
 

@@ -195,8 +195,8 @@ def _agent_step(
         rewards = online.table(phi.encoder, tables.observations, tables.next_state, settings.gamma)
     assert rewards is not None
     filled = settings.random_steps + step
-    places = jax.random.randint(batch_key, (settings.batch,), 0, filled)
-    states, actions = agent.states[places], agent.actions[places]
+    indices = jax.random.randint(batch_key, (settings.batch,), 0, filled)
+    states, actions = agent.states[indices], agent.actions[indices]
     next_values = agent.target_values[tables.next_state[states, actions]]
     never = jnp.zeros(settings.batch, bool)
     targets = td_targets(rewards[states, actions], next_values, never, settings.gamma)
@@ -232,18 +232,18 @@ def _phi_step(
     """One step of φ on pairs of the replay, which ends each episode after so many steps."""
     filled, length = settings.random_steps + step, settings.episode_length
 
-    def horizon(place):
-        first = jnp.where(place < settings.random_steps, 0, settings.random_steps)
-        last = jnp.where(place < settings.random_steps, settings.random_steps, filled)
-        end = first + ((place - first) // length + 1) * length
-        return jnp.minimum(end, last) - place
+    def horizon(index):
+        first = jnp.where(index < settings.random_steps, 0, settings.random_steps)
+        last = jnp.where(index < settings.random_steps, settings.random_steps, filled)
+        end = first + ((index - first) // length + 1) * length
+        return jnp.minimum(end, last) - index
 
     lam = online.learner.annealed_lam(step / settings.steps)
-    place, tau = sample_recent_pairs(horizon, filled, lam, online.learner.batch, key=key)
-    before = place + tau - 1
+    index, tau = sample_recent_pairs(horizon, filled, lam, online.learner.batch, key=key)
+    before = index + tau - 1
     v = tables.next_state[agent.states[before], agent.actions[before]]
     assert agent.phi is not None
-    u_seen, v_seen = tables.observations[agent.states[place]], tables.observations[v]
+    u_seen, v_seen = tables.observations[agent.states[index]], tables.observations[v]
     return online.learner.update(agent.phi, u_seen, v_seen)[0]
 
 

@@ -79,11 +79,11 @@ class ReplayBuffer:
         """`batch` of the transitions, with replacement."""
         return self.at(generator.integers(self._filled, size=batch))
 
-    def at(self, places: np.ndarray) -> Transitions:
+    def at(self, indices: np.ndarray) -> Transitions:
         """The transitions with these numbers."""
-        rows, following, cut = self._rows, self._rows.observations[places + 1], self._rows.cut[places]
+        rows, following, cut = self._rows, self._rows.observations[indices + 1], self._rows.cut[indices]
         following[cut >= 0] = rows.followed[cut[cut >= 0]]
-        begins, actions, rewards, terminated = (array[places] for array in rows[:4])
+        begins, actions, rewards, terminated = (array[indices] for array in rows[:4])
         return Transitions(begins, actions, rewards, following, terminated)
 
     def observations(self) -> np.ndarray:

@@ -188,7 +188,7 @@ class RewardShaper:
             )
         if self._form is potential:
             raise ConfigError(
-                "compute_reward is told where a step arrives and not where it began, which form 'potential' "
+                "compute_reward gets where a step arrives and not where it began, which form 'potential' "
                 "needs; use mix or laplacian with hindsight"
             )
         desired = np.broadcast_to(desired, np.shape(achieved))

@@ -84,8 +84,8 @@ class Vectors(torch.nn.Module):
         if self.directions is not None:
             angles = functional.linear(x, self.directions)
             x = torch.cat([torch.sin(angles), torch.cos(angles)], dim=-1)
-        for place, layer in enumerate(self.layers):
-            x = layer(functional.relu(x) if place else x)
+        for index, layer in enumerate(self.layers):
+            x = layer(functional.relu(x) if index else x)
         return x
 
 

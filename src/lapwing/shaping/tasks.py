@@ -17,7 +17,7 @@ from lapwing.shaping.rewards import FORMS, Step, ToGoal, action_rewards, check_f
 
 @dataclass(frozen=True)
 class GridTask:
-    """Reach a cell of a maze; the episode goes on there until the time limit.
+    """Reach a cell of a maze; the episode continues there until the time limit.
 
     Example:
         >>> from lapwing.mazes import read_maze
@@ -91,7 +91,7 @@ class GridTask:
 
 
 def default_scale(task: GridTask, form: RewardForm, filter: Filter, embedded: np.ndarray) -> float:
-    """What φ's distance is multiplied by, unless told otherwise.
+    """What φ's distance is multiplied by, by default.
 
     `potential` counts it in steps. Otherwise `soft` stays as it was learned, where δ is its scale; the other
     filters get a mean distance to the goal of 1, as much as a step costs that does not reach it.
