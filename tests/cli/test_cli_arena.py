@@ -346,8 +346,8 @@ def test_learning_in_an_arena_has_pictures_that_its_folder_knows(learned):
 
 @pytest.mark.slow
 def test_what_was_learned_in_an_arena_is_measured_again_without_moving(learned, monkeypatch):
-    monkeypatch.setattr("lapwing.laplacian.target.random_episodes", lambda *_: pytest.fail("a body moved"))
-    monkeypatch.setattr(report, "draw_all", lambda *_: [])
+    monkeypatch.setattr("lapwing.data.open.random_episodes", lambda *_: pytest.fail("a body moved"))
+    monkeypatch.setattr("lapwing.cli.report.draw_all", lambda *_: [])
     code, again, err = called("evaluate", learned.folder, "--json")
     assert code == 0, err
     assert json.loads(again) == learned.result
