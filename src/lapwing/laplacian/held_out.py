@@ -38,10 +38,10 @@ def held_out_measures(
     Returns:
         `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
         difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
-        `orthonormality_error` on the held-out episodes; `agreement`, the cosine of each function with the
-        eigenspace that Rayleigh-Ritz finds for its eigenvalue on the held-out episodes; `trusted`, how many
-        from the first on agree; and whether the coefficients were `fitted_on_held_out` episodes as well, as
-        those of earlier versions were.
+        `orthonormality_error` on the held-out episodes; `agreement`, the cosine of each eigenfunction that
+        Rayleigh-Ritz finds on the held-out episodes with the saved ones of its eigenvalue; `trusted`, how
+        many from the first on agree; and whether the coefficients were `fitted_on_held_out` episodes as
+        well, as those of earlier versions were.
     """
     moments = partial(moments_of_experience, embed=partial(embed_batch, representation.encoder))
     sides = held_out.split(0.5)
@@ -56,8 +56,10 @@ def held_out_measures(
     coefficients = np.asarray(representation.coefficients, np.float64)
     saved = Ritz(representation.eigenvalues, coefficients, representation.dim)
     spread = np.abs(np.subtract(*(quotients(coefficients, half) for half in halves))) / 2
+    # Eigenvalues that two halves of the episodes do not resolve count as one, for their order is chance.
+    unresolved = np.abs(np.subtract(*(_eigenvalues(half, representation.dim) for half in halves)))
     refitted = rayleigh_ritz(drawing, second, representation.dim)
-    agreement = agreements(refitted, saved, second, 2 * spread)
+    agreement = agreements(saved, refitted, second, unresolved[: len(refitted.eigenvalues)])
     return {
         "eigenvalues": quotients(coefficients, (drawing, second)).tolist(),
         "spread": spread.tolist(),
@@ -94,6 +96,12 @@ def agreements(one: Ritz, other: Ritz, second: np.ndarray, uncertain: np.ndarray
     same = near | np.eye(*overlaps.shape, dtype=bool)
     cosines = np.sqrt(np.sum(np.where(same, overlaps / sizes, 0.0) ** 2, axis=0))
     return np.minimum(cosines, 1.0)
+
+
+def _eigenvalues(moments: Moments, dim: int) -> np.ndarray:
+    """Those that Rayleigh-Ritz finds, the last once more for each that is missing."""
+    found = rayleigh_ritz(*moments, dim).eigenvalues
+    return np.pad(found, (0, dim - len(found)), mode="edge")
 
 
 def _sizes(coefficients: np.ndarray, second: np.ndarray) -> np.ndarray:
