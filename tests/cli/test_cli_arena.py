@@ -17,6 +17,7 @@ from lapwing import storage
 from lapwing.cli import agent_report as report
 from lapwing.cli import main as cli
 from lapwing.cli import options as commands
+from lapwing.cli.parse import parse
 from lapwing.runs import train_ddpg
 from lapwing.runs.folder import FIGURES
 from lapwing.settings.agents import AgentSettings, ControlSettings
@@ -123,7 +124,7 @@ def test_help_names_the_arenas_wherever_one_can_be_given():
 
 
 def parsed(*arguments: str):
-    return cli._parse(list(arguments))
+    return parse(list(arguments))
 
 
 @pytest.mark.parametrize(

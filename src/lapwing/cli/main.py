@@ -5,24 +5,17 @@ and exit code 2. Heavy modules are imported only when a command runs, so that `-
 """
 
 import json
-import math
 import os
 import sys
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from lapwing._version import __version__
 from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
-from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning, nearest
-from lapwing.mazes import is_arena
-from lapwing.settings.agents import CONTROL_PRESETS
-from lapwing.settings.learn import PRESETS
+from lapwing.cli.parse import parse
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,42 +27,11 @@ if TYPE_CHECKING:
     from lapwing.runs.train_dqn import AgentOutcome
 
 
-_NUMBERS = tyro.constructors.ConstructorRegistry()
-
-
-@_NUMBERS.primitive_rule
-def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo):
-    """Whole numbers may be written as 100000, 100_000 or 1e5."""
-    if info.type is not int:
-        return None
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: _whole(words[0]),
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda number: [str(number)],
-    )
-
-
-def _whole(word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not number.is_integer():
-        raise ValueError(f"a whole number is wanted, such as 100000, 100_000 or 1e5, not {word!r}")
-    return int(number)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exits with 2 on a user's mistake."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        command = _parse(arguments)
+        command = parse(arguments)
         _show_warnings_as_lines()
         _COMMANDS[type(command)](command)
     except LapwingError as error:
@@ -81,79 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("lapwing: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
-
-
-def _parse(arguments: list[str]) -> Any:
-    if "--version" in arguments:
-        print(f"lapwing {__version__}")
-        raise SystemExit(0)
-    _check_command(arguments)
-    learning = arguments[:1] == ["learn"]
-    preset = _preset_in(arguments, PRESETS, "default") if learning else "default"
-    default = Learn(**vars(PRESETS[preset]))
-    learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
-    data = Annotated[Data, tyro.conf.subcommand("data")]
-    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    audit = Annotated[Audit, tyro.conf.subcommand("audit")]
-    train = _train_options(arguments)
-    reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
-    return tyro.cli(
-        learn | data | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
-        prog="lapwing",
-        description="Laplacian state representations from reinforcement-learning experience.",
-        args=arguments,
-        config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
-        registry=_NUMBERS,
-    )
-
-
-def _check_command(arguments: list[str]) -> None:
-    commands = ("learn", "data", "evaluate", "audit", "train", "reproduce")
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
-        raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
-
-
-def _train_options(arguments: list[str]) -> Any:
-    """An agent in an arena has other settings than one in a maze, so the target is looked for first."""
-    if arguments[:1] != ["train"] or not is_arena(_target_in(arguments[1:])):
-        return Annotated[Train, tyro.conf.subcommand("train")]
-    preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
-    default = TrainInArena(**vars(preset))
-    return Annotated[TrainInArena, tyro.conf.subcommand("train", default=default)]
-
-
-def _target_in(arguments: list[str]) -> str:
-    """The first word that is neither an option nor its value; "" if there is none.
-
-    Example:
-        >>> _target_in(["--resume", "--hidden", "8", "8", "--out", "PointUMaze", "HardMaze"])
-        'HardMaze'
-    """
-    hints = get_type_hints(Train) | get_type_hints(TrainInArena)
-    flags = {name for name, hint in hints.items() if hint is bool} | {"help", "h"}
-    words = deque(arguments)
-    while words:
-        word = words.popleft()
-        if not word.startswith("-"):
-            return word
-        name = word.lstrip("-").replace("-", "_")
-        if "=" not in word and name not in flags and words:
-            words.popleft()
-        while words and (words[0] in ("True", "False") or words[0].isdigit()):  # of --fast, of --hidden
-            words.popleft()
-    return ""
-
-
-def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -> str:
-    """The preset sets the defaults that `--help` shows, so it is looked up first."""
-    for position, argument in enumerate(arguments):
-        name, equals, value = argument.partition("=")
-        if name == "--preset":
-            value = value if equals else (arguments[position + 1 :] or [default])[0]
-            if value not in presets:
-                raise ConfigError(f"unknown preset {value!r}; {nearest(value, presets)}")
-            return value
-    return default
 
 
 def _run_folder(command: Learn | Train | TrainInArena, ending: str = "") -> Path:
@@ -325,7 +214,7 @@ def _reproduce(command: Reproduce) -> None:
                 )
         except KeyboardInterrupt:
             words = " without --overwrite" if command.overwrite else ""
-            console.print(f"lapwing: to go on, give the same command again{words}")
+            console.print(f"lapwing: to resume, give the same command again{words}")
             raise
         _show_figure(made, console)
         failed = failed or bool(made.failures)
@@ -335,11 +224,11 @@ def _reproduce(command: Reproduce) -> None:
 
 @contextmanager
 def _resumable(out: Path, console: "Console") -> Iterator[None]:
-    """Say how to go on, if the work is interrupted."""
+    """Say how to resume, if the work is interrupted."""
     try:
         yield
     except KeyboardInterrupt:
-        console.print(f"lapwing: to go on, give the same command with --out {out} --resume")
+        console.print(f"lapwing: to resume, give the same command with --out {out} --resume")
         raise
 
 

@@ -200,7 +200,7 @@ class Reproduce:
 
     lapwing reproduce fig3 --only input=position n=1000: a part of the grid.
 
-    Stop it at any moment; the same command goes on. What OUT/FIGURE.csv holds counts as done.
+    Stop it at any moment; the same command resumes. What OUT/FIGURE.csv holds counts as done.
     """
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE", help_behavior_hint="")]

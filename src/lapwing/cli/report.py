@@ -154,7 +154,7 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
 
 
 def _first(representation: Representation) -> int:
-    """The first column worth drawing: the constant comes before it, where eigenfunctions are told apart."""
+    """The first column worth drawing: the constant comes before it, where eigenfunctions are rotated."""
     return 1 if representation.rotated else 0
 
 

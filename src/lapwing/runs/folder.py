@@ -104,7 +104,7 @@ class RunFolder:
             there = self._holds_a_run()
             if there and not (overwrite or resume):
                 state = "a finished" if self.finished else "an unfinished"
-                remedy = "" if self.finished else "go on with --resume, "
+                remedy = "" if self.finished else "resume it with --resume, "
                 raise ConfigError(
                     f"{self.path} holds {state} run; {remedy}choose another --out, or replace it "
                     "with --overwrite"
@@ -113,7 +113,7 @@ class RunFolder:
                 self._check_same(config)
             if resume and not there:
                 warnings.warn(
-                    f"{self.path} holds no run to go on with: starting one", LapwingWarning, stacklevel=4
+                    f"{self.path} holds no run to resume: starting one", LapwingWarning, stacklevel=4
                 )
             storage.remove_leftovers(self.path)
             yield there and resume
@@ -300,7 +300,7 @@ def load(path: str | Path) -> Representation:
         raise ConfigError(f"{path} holds an agent whose reward uses no φ; lapwing.load_agent reads it")
     if not folder.representation.is_file():
         command = "train" if is_agent else "learn"
-        raise ConfigError(f"{path} holds an unfinished run; go on with lapwing {command} … --resume")
+        raise ConfigError(f"{path} holds an unfinished run; resume it with lapwing {command} … --resume")
     return load_representation(folder.representation)
 
 

@@ -1,0 +1,119 @@
+"""From words on the command line to a command with checked options."""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Annotated, Any, get_type_hints
+
+import tyro
+
+from lapwing._version import __version__
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
+from lapwing.errors import ConfigError, nearest
+from lapwing.mazes import is_arena
+from lapwing.settings.agents import CONTROL_PRESETS
+from lapwing.settings.learn import PRESETS
+
+_NUMBERS = tyro.constructors.ConstructorRegistry()
+
+
+@_NUMBERS.primitive_rule
+def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo):
+    """Whole numbers may be written as 100000, 100_000 or 1e5."""
+    if info.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: _whole(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda number: [str(number)],
+    )
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        pass
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer():
+        raise ValueError(f"a whole number is wanted, such as 100000, 100_000 or 1e5, not {word!r}")
+    return int(number)
+
+
+def parse(arguments: list[str]) -> Any:
+    """The command that the words name, an instance of one of `cli.options`."""
+    if "--version" in arguments:
+        print(f"lapwing {__version__}")
+        raise SystemExit(0)
+    _check_command(arguments)
+    learning = arguments[:1] == ["learn"]
+    preset = _preset_in(arguments, PRESETS, "default") if learning else "default"
+    default = Learn(**vars(PRESETS[preset]))
+    learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
+    data = Annotated[Data, tyro.conf.subcommand("data")]
+    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    audit = Annotated[Audit, tyro.conf.subcommand("audit")]
+    train = _train_options(arguments)
+    reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    return tyro.cli(
+        learn | data | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
+        prog="lapwing",
+        description="Laplacian state representations from reinforcement-learning experience.",
+        args=arguments,
+        config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
+        registry=_NUMBERS,
+    )
+
+
+def _check_command(arguments: list[str]) -> None:
+    commands = ("learn", "data", "evaluate", "audit", "train", "reproduce")
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+        raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
+
+
+def _train_options(arguments: list[str]) -> Any:
+    """An agent in an arena has other settings than one in a maze, so the target is looked for first."""
+    if arguments[:1] != ["train"] or not is_arena(_target_in(arguments[1:])):
+        return Annotated[Train, tyro.conf.subcommand("train")]
+    preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
+    default = TrainInArena(**vars(preset))
+    return Annotated[TrainInArena, tyro.conf.subcommand("train", default=default)]
+
+
+def _target_in(arguments: list[str]) -> str:
+    """The first word that is neither an option nor its value; "" if there is none.
+
+    Example:
+        >>> _target_in(["--resume", "--hidden", "8", "8", "--out", "PointUMaze", "HardMaze"])
+        'HardMaze'
+    """
+    hints = get_type_hints(Train) | get_type_hints(TrainInArena)
+    flags = {name for name, hint in hints.items() if hint is bool} | {"help", "h"}
+    words = deque(arguments)
+    while words:
+        word = words.popleft()
+        if not word.startswith("-"):
+            return word
+        name = word.lstrip("-").replace("-", "_")
+        if "=" not in word and name not in flags and words:
+            words.popleft()
+        while words and (words[0] in ("True", "False") or words[0].isdigit()):  # of --fast, of --hidden
+            words.popleft()
+    return ""
+
+
+def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -> str:
+    """The preset sets the defaults that `--help` shows, so it is looked up first."""
+    for position, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--preset":
+            value = value if equals else (arguments[position + 1 :] or [default])[0]
+            if value not in presets:
+                raise ConfigError(f"unknown preset {value!r}; {nearest(value, presets)}")
+            return value
+    return default
