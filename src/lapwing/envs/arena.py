@@ -149,7 +149,7 @@ class Arena:
 
     def on_floor(self, points: np.ndarray) -> np.ndarray:
         """Whether points lie in floor cells."""
-        return np.asarray(self.maze.is_floor(*np.moveaxis(self.cell_at(points), -1, 0)))
+        return self.maze.is_floor(*np.moveaxis(self.cell_at(points), -1, 0))
 
     def has_room(self, points: np.ndarray) -> np.ndarray:
         """Whether the body fits there: on the floor, and no nearer to a wall than its radius.
