@@ -10,8 +10,7 @@ import pytest
 
 from lapwing.envs.arena import BODIES, Arena, make_arena, open_arena
 from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL
-from lapwing.envs.simulator import Simulator
-from lapwing.envs.top_view import TopView, gl_is_likely
+from lapwing.envs.simulator import Simulator, TopView, gl_is_likely
 from lapwing.mazes import parse_maze
 
 NAMES = ("PointUMaze", "PointHookMaze", "AntUMaze", "AntHookMaze")
@@ -228,8 +227,7 @@ except Exception as error:
     print("no EGL:", error)
     sys.exit(77)
 from lapwing.envs.arena import open_arena
-from lapwing.envs.simulator import Simulator
-from lapwing.envs.top_view import TopView
+from lapwing.envs.simulator import Simulator, TopView
 pictures = {}
 for name in sys.argv[2:]:
     simulator = Simulator(open_arena(name))

@@ -7,8 +7,7 @@ from rich.table import Table
 
 from lapwing import plots
 from lapwing.cli.report import measure_table, save_figures
-from lapwing.envs.simulator import Simulator
-from lapwing.envs.top_view import TopView
+from lapwing.envs.simulator import Simulator, TopView
 from lapwing.runs.compare import Comparison
 from lapwing.runs.train_ddpg import ControlOutcome
 from lapwing.runs.train_dqn import AgentOutcome

@@ -8,7 +8,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -150,10 +149,7 @@ class Arena:
 
     def on_floor(self, points: np.ndarray) -> np.ndarray:
         """Whether points lie in floor cells."""
-        row, column = np.moveaxis(self.cell_at(points), -1, 0)
-        height, width = self.maze.floor.shape
-        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-        return np.asarray(inside & self.maze.floor[row.clip(0, height - 1), column.clip(0, width - 1)])
+        return self.maze.is_floor(*np.moveaxis(self.cell_at(points), -1, 0))
 
     def has_room(self, points: np.ndarray) -> np.ndarray:
         """Whether the body fits there: on the floor, and no nearer to a wall than its radius.
@@ -168,14 +164,9 @@ class Arena:
         for down, aside in NEIGHBOURHOOD:
             x = np.maximum(np.abs(right - aside * self.cell) - self.cell / 2, 0.0)
             y = np.maximum(np.abs(up + down * self.cell) - self.cell / 2, 0.0)
-            fits &= self._padded[row + 1 + down, column + 1 + aside] | (np.hypot(x, y) >= self.body.radius)
+            fits &= self.maze.is_floor(row + down, column + aside) | (np.hypot(x, y) >= self.body.radius)
         room[room] = fits
         return room
-
-    @cached_property
-    def _padded(self) -> np.ndarray:
-        """The floor, with a cell of wall around the text."""
-        return np.pad(self.maze.floor, 1)
 
     def random_positions(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Where episodes start: uniformly wherever there is room."""
@@ -262,32 +253,20 @@ def open_arena(
 
 def parse_arena(description: dict[str, Any]) -> Arena:
     """The arena that `Arena.description` described."""
-    maze = parse_maze(description["text"], name=description["name"])
+    body, maze = BODIES[description["body"]], parse_maze(description["text"], name=description["name"])
     row, column = description["goal"]
-    return make_arena(
-        BODIES[description["body"]],
-        maze,
-        goal=(row, column),
-        cell=description["cell"],
-        fast=description["fast"],
-    )
+    return make_arena(body, maze, goal=(row, column), cell=description["cell"], fast=description["fast"])
 
 
 def make_arena(
-    body: Body,
-    maze: Maze,
-    *,
-    goal: Cell | None = None,
-    cell: float | None = None,
-    fast: bool = False,
+    body: Body, maze: Maze, *, goal: Cell | None = None, cell: float | None = None, fast: bool = False
 ) -> Arena:
     """A body in a maze; `goal` and `cell` default to the maze's own and the body's."""
-    if goal is None and maze.goal is None:
+    goal = maze.goal if goal is None else goal
+    if goal is None:
         raise ConfigError(f"{maze.name} has no cell marked G; name one with --goal ROW,COLUMN")
-    target = maze.goal if goal is None else goal
-    assert target is not None
-    GridWorld(maze).check_cell(target)
-    row, column = map(int, target)
+    GridWorld(maze).check_cell(goal)
+    row, column = map(int, goal)
     width = body.cell if cell is None else checked("cell", cell, most=WIDEST)
     if width < NARROWEST * body.radius:
         raise ConfigError(
@@ -302,8 +281,3 @@ def make_arena(
             "draw a larger maze"
         )
     return arena
-
-
-def body_file(body: Body) -> Path:
-    """The MJCF of a body."""
-    return Path(__file__).with_name(body.file)

@@ -19,38 +19,46 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from lapwing.envs.arena import BODIES, EPISODE_LENGTH, Arena, Cell, make_arena
-from lapwing.envs.simulator import Simulator
-from lapwing.envs.top_view import TopView
+from lapwing.envs.simulator import Simulator, TopView
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import ARENAS, Maze, read_maze
 from lapwing.settings.checks import check_size, checked
 
 
-def _checked_actions(actions: Any, space: gymnasium.Space) -> np.ndarray:
-    """Actions of a space's shape, as the simulator takes them; NaN is refused."""
+def _numbers(name: str, values: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    """A new array of this shape in double precision; anything else is refused."""
     try:
-        pushes = np.asarray(actions, np.float64)
+        numbers = np.array(values, np.float64)
     except (TypeError, ValueError):
-        raise ConfigError(f"actions must be numbers, not {actions!r}") from None
-    if pushes.shape != space.shape:
-        raise ConfigError(f"actions must have shape {space.shape}, not {pushes.shape}")
+        raise ConfigError(f"{name} must be numbers, not {values!r}") from None
+    if numbers.shape != shape:
+        raise ConfigError(f"{name} must have shape {shape}, not {numbers.shape}")
+    return numbers
+
+
+def _checked_actions(actions: Any, space: gymnasium.Space) -> np.ndarray:
+    pushes = _numbers("actions", actions, space.shape)
     if np.isnan(pushes).any():
         raise ConfigError(f"actions must be numbers in [-1, 1], not {pushes.tolist()}: NaN is none")
     return pushes
 
 
-def _observe(simulator: Simulator, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """What is seen of bodies, one a row."""
-    seen = simulator.observe(rows)
-    goals = np.repeat(simulator.arena.goal.astype(np.float32)[None], len(rows), axis=0)
-    return {"observation": seen, "achieved_goal": seen[:, :2].copy(), "desired_goal": goals}
-
-
-def _infos(arena: Arena, observations: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    away = np.linalg.norm(observations["achieved_goal"] - observations["desired_goal"], axis=1)
-    success = away <= arena.goal_radius
+def _seen(simulator: Simulator, rows: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Observations and infos of bodies, one a row."""
+    state, goal = simulator.observe(rows), simulator.arena.goal.astype(np.float32)
+    here, goals = state[:, :2].copy(), np.repeat(goal[None], len(rows), axis=0)
+    away = np.linalg.norm(here - goals, axis=1)
+    success = away <= simulator.arena.goal_radius
     # Both names are in use: `success` in Gymnasium-Robotics' mazes, `is_success` in Stable-Baselines3.
-    return {"success": success, "is_success": success.copy(), "distance": away}
+    infos = {"success": success, "is_success": success.copy(), "distance": away}
+    return {"observation": state, "achieved_goal": here, "desired_goal": goals}, infos
+
+
+def _of_body(
+    body: int, observations: dict[str, np.ndarray], infos: dict[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    observation = {name: values[body] for name, values in observations.items()}
+    return observation, {name: values[body].item() for name, values in infos.items()}
 
 
 class ControlEnv(gymnasium.Env):
@@ -160,12 +168,8 @@ class ControlEnv(gymnasium.Env):
             self._view = None
 
     def _seen(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        observations = _observe(self.simulator, self._row)
-        infos = _infos(self.arena, observations)
-        return (
-            {name: values[0] for name, values in observations.items()},
-            {name: values[0].item() for name, values in infos.items()},
-        )
+        observations, infos = _seen(self.simulator, self._row)
+        return _of_body(0, observations, infos)
 
 
 class ControlVectorEnv(VectorEnv):
@@ -178,10 +182,7 @@ class ControlVectorEnv(VectorEnv):
         autoreset_mode: when a new episode begins: with the next step, in the same step, or at a reset.
     """
 
-    metadata = {  # noqa: RUF012
-        **ControlEnv.metadata,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+    metadata = ControlEnv.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
     def __init__(
         self,
@@ -242,7 +243,7 @@ class ControlVectorEnv(VectorEnv):
         self._begin(which, start)
         if rows is not None:
             self._rows[which] = rows[which]
-        return self._seen()
+        return _seen(self.simulator, self._rows)
 
     def step(self, actions):
         """Step all bodies; those whose episode is over begin the next one, as the autoreset mode says."""
@@ -256,7 +257,7 @@ class ControlVectorEnv(VectorEnv):
         self._rows = self.simulator.step(self._rows, actions)
         self._steps += 1
         self._begin(begun)
-        observation, info = self._seen()
+        observation, info = _seen(self.simulator, self._rows)
         rewards = self.compute_reward(observation["achieved_goal"], observation["desired_goal"], info)
         rewards = np.where(begun, 0.0, rewards)
         truncated = self._steps >= self.max_episode_steps
@@ -289,16 +290,11 @@ class ControlVectorEnv(VectorEnv):
     def _reset_in_step(self, over: np.ndarray, observation: dict[str, np.ndarray], info: dict[str, Any]):
         """What is seen of the next episodes, and of the last ones as `final_obs` and `final_info`."""
         self._begin(over)
-        after, infos = self._seen()
+        after, infos = _seen(self.simulator, self._rows)
         for body in np.flatnonzero(over).tolist():
-            last = {name: values[body] for name, values in observation.items()}
-            last_info = {name: values[body].item() for name, values in info.items()}
+            last, last_info = _of_body(body, observation, info)
             infos = self._add_info(infos, {"final_obs": last, "final_info": last_info}, body)
         return after, infos
-
-    def _seen(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        observation = _observe(self.simulator, self._rows)
-        return observation, _infos(self.arena, observation)
 
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
@@ -321,12 +317,7 @@ class ControlVectorEnv(VectorEnv):
         return which
 
     def _checked_rows(self, rows: Any) -> np.ndarray:
-        try:
-            given = np.array(rows, np.float64)
-        except (TypeError, ValueError):
-            raise ConfigError(f"rows must be numbers, not {rows!r}") from None
-        if given.shape != self._rows.shape:
-            raise ConfigError(f"rows must have shape {self._rows.shape}, not {given.shape}")
+        given = _numbers("rows", rows, self._rows.shape)
         if not np.isfinite(given).all():
             raise ConfigError("rows must be finite, and some number in them is NaN or infinite")
         return given

@@ -3,11 +3,11 @@
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 import gymnasium
 from gymnasium.vector import SyncVectorEnv, VectorEnv
@@ -16,6 +16,7 @@ from lapwing.errors import ConfigError, nearest
 from lapwing.settings.checks import check_size
 
 Env = gymnasium.Env | VectorEnv
+AnyEnv = TypeVar("AnyEnv", bound=Env)
 _PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE/": "ale_py"}
 """Which package registers names that begin so; Gymnasium loads none by itself."""
 
@@ -45,8 +46,8 @@ def make_envs(env_id: str, num_envs: int | None) -> Env:
         return make()
     check_size("num_envs", 1024 * num_envs)
     if spec is not None and own:
-        with _made(env_id):
-            return gymnasium.make_vec(spec, num_envs, gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
+        mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+        return _made(env_id, partial(gymnasium.make_vec, spec, num_envs, mode))
     return SyncVectorEnv([make] * num_envs)
 
 
@@ -56,25 +57,21 @@ def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     if env_id.endswith(".py"):
         raise ConfigError(f"name the class too: gym:{env_id}:CLASS")
     if module.endswith(".py"):
-        return partial(_made_of, env_id, _class_in(Path(module), name))
+        return partial(_made, env_id, _class_in(Path(module), name))
     if module:
         _import(module)
     if name not in gymnasium.registry:
         _register_where_installed(name)
     if name not in gymnasium.registry:
-        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {_nearest_env(name)}")
-    return partial(_made_of, env_id, partial(gymnasium.make, name))
+        hint = nearest(name, gymnasium.registry)
+        hint = hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
+        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}")
+    return partial(_made, env_id, partial(gymnasium.make, name))
 
 
-def _made_of(env_id: str, make: Callable[[], gymnasium.Env]) -> gymnasium.Env:
-    with _made(env_id):
-        return make()
-
-
-@contextmanager
-def _made(env_id: str) -> Iterator[None]:
+def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:
     try:
-        yield
+        return make()
     except Exception as error:  # an environment's constructor may raise anything
         raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
 
@@ -117,17 +114,6 @@ def _class_in(path: Path, name: str) -> type[gymnasium.Env]:
     return classes[name]
 
 
-@contextmanager
-def _beside(path: Path) -> Iterator[None]:
-    """Let a file import what lies beside it, as it may when Python runs it."""
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
 def _run_file(path: Path) -> ModuleType:
     # Under a name that no other module has: one called random.py must not become `random`.
     name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
@@ -135,15 +121,13 @@ def _run_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for it
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)  # it may import what lies beside it, as when Python runs it
     try:
-        with _beside(path):
-            spec.loader.exec_module(module)
+        spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # it may raise anything
         del sys.modules[name]
         raise ConfigError(f"{path} cannot be run ({type(error).__name__}: {error}); mend it") from error
+    finally:
+        sys.path.remove(folder)
     return module
-
-
-def _nearest_env(env_id: str) -> str:
-    hint = nearest(env_id, gymnasium.registry)
-    return hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"

@@ -11,7 +11,6 @@ and 1 are the centres of the outermost cells, here their outer borders.)
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -145,11 +144,6 @@ class Plane:
             raise ConfigError(f"fineness must be at least 1 part along the side of a cell, not {fineness}")
         return np.argwhere(np.kron(self.maze.floor, np.ones((fineness, fineness), bool)))
 
-    @cached_property
-    def _walled(self) -> np.ndarray:
-        """The floor, with a wall around the maze."""
-        return np.pad(self.maze.floor, 1)
-
     def _openness(self, here: np.ndarray, there: np.ndarray, unit: int = 1) -> np.ndarray:
         """1 for straight paths that touch no wall, ½ for those that touch just its corner, 0 for others.
 
@@ -164,14 +158,10 @@ class Plane:
         # When each border is met, both times multiplied by the lengths of the path along both axes.
         met = np.abs(last * unit - here) * np.abs(there - here)[:, ::-1]
         rows_first = 0.5 + 0.5 * np.sign(met[:, 1] - met[:, 0])
-        between = rows_first * self._is_floor(end[:, 0], begin[:, 1])
-        between += (1 - rows_first) * self._is_floor(begin[:, 0], end[:, 1])
-        return between * (self._is_floor(*begin.T) & self._is_floor(*end.T))
-
-    def _is_floor(self, row: np.ndarray, column: np.ndarray) -> np.ndarray:
-        """Of cells by their numbers; outside the maze is wall."""
-        height, width = self.maze.floor.shape
-        return self._walled[(row + 1).clip(0, height + 1), (column + 1).clip(0, width + 1)]
+        is_floor = self.maze.is_floor
+        between = rows_first * is_floor(end[:, 0], begin[:, 1])
+        between += (1 - rows_first) * is_floor(begin[:, 0], end[:, 1])
+        return between * (is_floor(*begin.T) & is_floor(*end.T))
 
 
 def _displacements(reach: float) -> tuple[int, np.ndarray]:

@@ -50,6 +50,16 @@ class Maze:
         marks = np.frombuffer("".join(self.lines).encode("utf-32-le"), "<u4")
         return marks.reshape(len(self.lines), -1) != ord("#")
 
+    def is_floor(self, row: np.ndarray | np.integer, column: np.ndarray | np.integer) -> np.ndarray:
+        """Whether cells are floor; all that lies outside the maze is wall."""
+        height, width = self.floor.shape
+        return np.asarray(self._walled[(row + 1).clip(0, height + 1), (column + 1).clip(0, width + 1)])
+
+    @cached_property
+    def _walled(self) -> np.ndarray:
+        """The floor, with a wall around the maze."""
+        return np.pad(self.floor, 1)
+
     @property
     def goal(self) -> tuple[int, int] | None:
         """The cell marked `G`, or None."""
