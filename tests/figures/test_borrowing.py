@@ -106,10 +106,10 @@ PART = ("method=ddpg", "method=dqn")
 """The pretrained runs."""
 
 
-def lent(figure, seeds: int = 2) -> list[Row]:
+def lent(study, seeds: int = 2) -> list[Row]:
     """All that a figure asks for, with curves that end at 1 or at the optimum."""
     rows = []
-    for run in figure.runs("quick", seeds):
+    for run in study.runs("quick", seeds):
         metric, last = ("success", 1.0) if run.method == "ddpg" else ("return", -11.0)
         rows += rows_of(run, Measured([Measure(metric, last / 2, 2_000), Measure(metric, last, 4_000)], 1.0))
     return rows
@@ -118,8 +118,8 @@ def lent(figure, seeds: int = 2) -> list[Row]:
 @pytest.fixture(scope="module")
 def lenders(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("lenders")
-    for figure in (fig4, fig5):
-        write_table(out / f"{figure.STUDY.name}.csv", lent(figure))
+    for study in (fig4.FIG4, fig5.FIG5):
+        write_table(out / f"{study.name}.csv", lent(study))
     return out
 
 
@@ -163,8 +163,8 @@ def test_figures_4_and_5_do_not_borrow_back(out, no_workers):
     (out / "fig5.csv").unlink()
     with pytest.raises(StartedError):
         reproduce("fig5", out=out, seeds=2, only=("environment=PointUMaze", "reward=mix"))
-    assert fig5.STUDY.borrows == fig4.STUDY.borrows == ()
-    assert fig8.STUDY.borrows == ("fig4", "fig5")
+    assert fig5.FIG5.borrows == fig4.FIG4.borrows == ()
+    assert fig8.FIG8.borrows == ("fig4", "fig5")
 
 
 def test_a_damaged_table_of_a_lender_is_named_and_nothing_is_written(out, no_workers):

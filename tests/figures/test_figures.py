@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from lapwing.errors import ConfigError
-from lapwing.figures import FIGURES, fig3, fig6, fig7, find_study, methods
-from lapwing.figures.fig3 import comparison
+from lapwing.figures import FIGURES, fig3, fig7, find_study, methods
+from lapwing.figures.fig3 import FIG3, FIG6, comparison
 from lapwing.figures.grid import Measure, Measured, rows_of
 from lapwing.figures.reproduce import choose
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 
-GRIDS = {"fig3": fig3.runs, "fig6": fig6.runs, "fig7": fig7.runs}
+GRIDS = {"fig3": FIG3.runs, "fig6": FIG6.runs, "fig7": fig7.runs}
 
 
 SIZES = {"fig3": 6 * 3 * 7, "fig6": 6 * 3 * 4 * 2, "fig7": 2 * 3 * 8}
@@ -50,7 +50,7 @@ def test_more_seeds_leave_the_runs_of_the_first_as_they_are(name, preset):
 
 
 def test_what_does_not_depend_on_the_preset_is_shared_by_both():
-    quick, paper = ({run.key: run.method for run in fig3.runs(preset, 1)} for preset in ("quick", "paper"))
+    quick, paper = ({run.key: run.method for run in FIG3.runs(preset, 1)} for preset in ("quick", "paper"))
     shared, apart = set(quick.values()) - {"graph-drawing"}, {"graph-drawing"}
     assert {quick[key] for key in quick.keys() & paper.keys()} == shared
     assert {quick[key] for key in quick.keys() - paper.keys()} == apart
@@ -169,7 +169,7 @@ def test_a_figure_has_a_panel_for_each_cell_and_can_be_drawn_before_anything_is_
 
 
 def test_curves_show_the_means_of_the_seeds():
-    figure = fig3.draw(finished("fig3"), "quick")
+    figure = FIG3.draw(finished("fig3"), "quick")
     for axis in figure.axes:
         *lines, floor = axis.get_lines()
         assert len(lines) == len(methods.METHODS)
@@ -213,10 +213,10 @@ def test_what_the_seeds_cannot_tell_apart_is_level():
 
 def test_a_rank_below_d_is_told_beside_the_gap():
     rows = finished("fig3")
-    assert "(rank" not in "\n".join(fig3.describe(rows, "quick"))
+    assert "(rank" not in "\n".join(FIG3.describe(rows, "quick"))
     for one in rows:
         if (one["metric"], one["method"]) == ("rank", "default"):
             one["value"] = 12.0
-    told = [line for line in fig3.describe(rows, "quick") if "(rank 12)" in line]
+    told = [line for line in FIG3.describe(rows, "quick") if "(rank 12)" in line]
     assert len(told) == 3 * len(fig3.SIZES)
     assert all(line.count("(rank") == 1 for line in told)

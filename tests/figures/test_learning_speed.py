@@ -6,7 +6,7 @@ import pytest
 
 from lapwing.agents.evaluation import steps_to_stay, steps_to_success
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
-from lapwing.figures.learning_speed import Speed, curve_of, speed_of, speed_tables
+from lapwing.figures.tables import Speed, curve_of, speed_of, speed_tables
 
 RUN = Run("fig5", "PointUMaze", "ddpg", "position", 0, 0, None, None, 0, "quick", "{}", "mix")
 BASELINES = ("sparse", "l2", "rawmix")

@@ -37,8 +37,8 @@ def small_grid(monkeypatch):
     """Let figure 3 be of these runs alone."""
 
     def replace(*runs: Run) -> None:
-        study = dataclasses.replace(fig3.STUDY, runs=lambda preset, seeds: list(runs))
-        monkeypatch.setattr(fig3, "STUDY", study)
+        study = dataclasses.replace(fig3.FIG3, runs=lambda preset, seeds: list(runs))
+        monkeypatch.setattr(fig3, "FIG3", study)
 
     return replace
 

@@ -4,7 +4,15 @@ import math
 
 from lapwing.figures.grid import Measure, Measured, Row, Run, rows_of
 from lapwing.figures.statistics import mean_interval
-from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, mean
+from lapwing.figures.tables import (
+    RANGES,
+    by_seed,
+    interval,
+    last_evaluation,
+    markdown_table,
+    mean,
+    values_by_step,
+)
 
 RUN = Run("fig3", "FourRoom", "default", "position", 1_000, 20, 1.0, None, 0, "quick", '{"dim": 20}')
 
@@ -44,6 +52,12 @@ def test_the_last_evaluation_is_that_of_the_longest_run():
     assert [(one["seed"], one["step"]) for one in last_evaluation(rows)] == [(0, 1_000), (2, 1_000)]
     assert [one["step"] for one in last_evaluation(rows, seed=1)] == [500]
     assert last_evaluation(rows, seed=9) == []
+
+
+def test_the_values_of_a_cell_come_in_the_order_of_their_steps():
+    rows = [row(seed=seed, step=step, value=step / 2) for seed in (0, 1) for step in (3, 1, 2)]
+    assert values_by_step(rows, seed=0).tolist() == [0.5, 1.0, 1.5]
+    assert values_by_step(rows, seed=9).size == 0
 
 
 def test_a_table_in_markdown():

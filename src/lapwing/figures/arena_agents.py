@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.envs.arena import open_arena
-from lapwing.figures.grid import Measure, Measured, Run, recipe
-from lapwing.figures.study import Preset
+from lapwing.figures.grid import Measure, Measured, Preset, Run, recipe
 from lapwing.progress import OnProgress
 from lapwing.runs.train_ddpg import ControlOutcome, control_recipe, train_control
 from lapwing.settings.agents import CONTROL_PRESETS, RANDOM_STEPS, ControlSettings
 
 REWARDS = ("sparse", "l2", "rawmix", "mix", "fullmix")
-SHAPED = ("mix", "fullmix")
+SHAPED = {"mix": "(x, y)", "fullmix": "the whole state"}
+"""The rewards that φ shapes, and what it then sees."""
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from lapwing.figures.grid import Measure, Measured, Row, Run, recipe
+from lapwing.figures.grid import Measure, Measured, Preset, Row, Run, Study, recipe
 from lapwing.figures.maze_agents import AUDITED, phi_recipe, task_of
-from lapwing.figures.study import Preset, Study
-from lapwing.figures.tables import interval, markdown_table, select
+from lapwing.figures.tables import interval, markdown_table, select, values_by_step
 from lapwing.plots import draw_goal_maps
 from lapwing.progress import OnProgress
 from lapwing.runs.learn import run as learn_into
@@ -66,19 +65,15 @@ def _measures(found: Audit) -> list[Measure]:
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """The rewards of seed 0 over the maze."""
-    maps = {}
+    task, maps = task_of(MAZE), {}
     for reward, title in _TITLES.items():
-        cell = sorted(select(rows, reward=reward, seed=0, metric="reward"), key=lambda row: row["step"])
-        optima = select(rows, reward=reward, seed=0, metric="optimum")
-        if cell:
-            values = np.array([row["value"] for row in cell])
-            maps[title] = (task_of(MAZE), values, np.array([row["step"] for row in optima], int))
-    return draw_goal_maps(maps or {"nothing yet": _nothing()}, label="reward")
-
-
-def _nothing() -> tuple:
-    task = task_of(MAZE)
-    return task, np.zeros(task.world.n_states), np.zeros(0, int)
+        cell = select(rows, reward=reward, seed=0)
+        values = values_by_step(cell, metric="reward")
+        if values.size:
+            optima = [row["step"] for row in select(cell, metric="optimum")]
+            maps[title] = (task, values, np.array(optima, int))
+    nothing = (task, np.zeros(task.world.n_states), np.zeros(0, int))
+    return draw_goal_maps(maps or {"nothing yet": nothing}, label="reward")
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
@@ -96,7 +91,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     ]
 
 
-STUDY = Study(
+FIG1 = Study(
     "fig1",
     "Shaped rewards in TwoRoom",
     runs,

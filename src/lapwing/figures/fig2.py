@@ -3,9 +3,8 @@
 from matplotlib.figure import Figure
 
 from lapwing.envs.gridworld import GridWorld
-from lapwing.figures.grid import Row, Run
+from lapwing.figures.grid import Preset, Row, Run, Study
 from lapwing.figures.methods import ENVIRONMENT, execute
-from lapwing.figures.study import Preset, Study
 from lapwing.mazes import read_maze
 from lapwing.plots import draw_observations
 
@@ -37,4 +36,4 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     ]
 
 
-STUDY = Study("fig2", "The FourRoom maze and its three observations", runs, execute, draw, describe)
+FIG2 = Study("fig2", "The FourRoom maze and its three observations", runs, execute, draw, describe)

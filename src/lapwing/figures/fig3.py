@@ -1,18 +1,16 @@
-"""Figure 3: the gap of every method over the number of transitions, d = 20."""
+"""Figures 3 and 6: the gap of every method over the number of transitions; d = 20, and d = 50 and 100."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from lapwing.figures.grid import Row, Run
-from lapwing.figures.methods import INPUTS, METHODS, about_recipe, execute, labels, method_runs
+from lapwing.figures.grid import Preset, Row, Run, Study
+from lapwing.figures.methods import INPUTS, METHODS, about_recipe, execute, labels, method_run
 from lapwing.figures.statistics import Comparison, below_each
-from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import by_seed, interval, markdown_table, mean
 from lapwing.plots import Curve, draw_panels
 
-DIM = 20
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 BASELINES = ("transitions-2017", "successor-2018")
 _ABOUT_BASELINES = (
@@ -26,30 +24,39 @@ LEAST_GAP = 1e-3
 """Gaps below this are drawn at this height: they are as good as none."""
 
 
-def runs(preset: Preset, seeds: int) -> list[Run]:
-    """Every method, input and size."""
-    return method_runs("fig3", preset, seeds, [DIM], SIZES)
+def gap_study(name: str, dims: Sequence[int], sizes: Sequence[int]) -> Study:
+    """Every method, input, size and dimension."""
 
+    def runs(preset: Preset, seeds: int) -> list[Run]:
+        """Seed by seed, so that an early stop leaves whole figures."""
+        return [
+            method_run(name, preset, method, observation, n, d, seed)
+            for seed in range(seeds)
+            for d in dims
+            for n in sizes
+            for observation in INPUTS
+            for method in METHODS
+        ]
 
-def draw(rows: list[Row], preset: Preset) -> Figure:
-    """One panel for each input."""
-    return gap_panels(rows, preset, [DIM], SIZES)
+    def draw(rows: list[Row], preset: Preset) -> Figure:
+        """The gap over n: a row of panels for each d, a column for each input."""
+        panels = {
+            f"{observation}, d = {d}": _gap_curves(rows, preset, observation, d, sizes)
+            for d in dims
+            for observation in INPUTS
+        }
+        return draw_panels(panels, columns=len(INPUTS), x="transitions n", y=GAP, least=LEAST_GAP)
 
+    def describe(rows: list[Row], preset: Preset) -> list[str]:
+        """For each d how the methods compare, then gaps and seconds of each input."""
+        lines = about_recipe(preset)
+        for d in dims:
+            heading = "## How the methods compare" + (f", d = {d}" if len(dims) > 1 else "")
+            lines += [heading, "", *comparison(rows, d, sizes), *gap_tables(rows, preset, d, sizes), ""]
+        return lines[:-1]
 
-def describe(rows: list[Row], preset: Preset) -> list[str]:
-    """Gaps and seconds of each input, and what they say about the methods."""
-    lines = [*about_recipe(preset), "## How the methods compare", ""]
-    return [*lines, *comparison(rows, DIM, SIZES), *gap_tables(rows, preset, DIM, SIZES)]
-
-
-def gap_panels(rows: list[Row], preset: Preset, dims: Sequence[int], sizes: Sequence[int]) -> Figure:
-    """The gap over n: a row of panels for each d, a column for each input."""
-    panels = {
-        f"{observation}, d = {d}": _gap_curves(rows, preset, observation, d, sizes)
-        for d in dims
-        for observation in INPUTS
-    }
-    return draw_panels(panels, columns=len(INPUTS), x="transitions n", y=GAP, least=LEAST_GAP)
+    title = f"How near each method comes to the exact subspace, d = {' and '.join(map(str, dims))}"
+    return Study(name, title, runs, execute, draw, describe, NOTE)
 
 
 def _gap_curves(
@@ -60,8 +67,8 @@ def _gap_curves(
         cell = {"metric": "gap", "method": method, "input": observation, "d": d}
         if found := {n: one for n in sizes if (one := interval(rows, n=n, **cell))}:
             curves[labels(preset)[method]] = Curve.of(found)
-    floors = {n: floor for n in sizes if (floor := data_floor(rows, observation, n, d)) is not None}
-    if floors:
+    floor = {"metric": "gap_floor", "method": "default", "input": observation, "d": d}
+    if floors := {n: one for n in sizes if (one := mean(rows, n=n, **floor)) is not None}:
         curves["eigenvectors of the data"] = Curve.dotted(floors)
     return curves
 
@@ -70,14 +77,10 @@ def gap_tables(rows: list[Row], preset: Preset, d: int, sizes: Sequence[int]) ->
     """For each input the gap of every method over n, then what the methods took."""
     lines: list[str] = []
     for observation in INPUTS:
-        lines += ["", f"### {observation}, d = {d}: gap", ""]
-        cells = [[f"{n:,}", *(_gap(rows, method, observation, n, d) for method in METHODS)] for n in sizes]
-        lines += markdown_table(["n", *labels(preset).values()], cells)
-        lines += ["", f"### {observation}, d = {d}: seconds", ""]
-        cells = [
-            [f"{n:,}", *(_seconds(rows, method, observation, n, d) for method in METHODS)] for n in sizes
-        ]
-        lines += markdown_table(["n", *labels(preset).values()], cells)
+        for what, cell in (("gap", _gap), ("seconds", _seconds)):
+            lines += ["", f"### {observation}, d = {d}: {what}", ""]
+            table = [[f"{n:,}", *(cell(rows, name, observation, n, d) for name in METHODS)] for n in sizes]
+            lines += markdown_table(["n", *labels(preset).values()], table)
     return lines
 
 
@@ -118,11 +121,5 @@ def _ratio(rows: list[Row], column: str, cell: dict[str, Any]) -> str | None:
     return None if default is None or ours is None else f"{default / ours:.3g}"
 
 
-def data_floor(rows: list[Row], observation: str, n: int, d: int) -> float | None:
-    """The mean gap of the exact eigenvectors of the data itself."""
-    return mean(rows, metric="gap_floor", method="default", input=observation, n=n, d=d)
-
-
-STUDY = Study(
-    "fig3", "How near each method comes to the exact subspace, d = 20", runs, execute, draw, describe, NOTE
-)
+FIG3 = gap_study("fig3", (20,), SIZES)
+FIG6 = gap_study("fig6", (50, 100), (100, 1_000, 10_000, 100_000))

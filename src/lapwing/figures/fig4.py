@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import kendalltau
 
-from lapwing.figures.grid import Row, Run
-from lapwing.figures.learning_speed import ABOUT_NEVER, Speed, curve_of, speed_of, speed_tables
+from lapwing.figures.grid import Preset, Row, Run, Study
 from lapwing.figures.maze_agents import (
     COMPARED,
     MAZES,
@@ -18,8 +17,18 @@ from lapwing.figures.maze_agents import (
     return_range,
     task_of,
 )
-from lapwing.figures.study import Preset, Study
-from lapwing.figures.tables import interval, last_evaluation, markdown_table, select
+from lapwing.figures.tables import (
+    ABOUT_NEVER,
+    Speed,
+    curve_of,
+    interval,
+    last_evaluation,
+    markdown_table,
+    select,
+    speed_of,
+    speed_tables,
+    values_by_step,
+)
 from lapwing.plots import Curve, ShapingPanel, draw_shaping
 from lapwing.runs.train_dqn import steps_to_optimum
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
@@ -57,8 +66,9 @@ def draw(rows: list[Row], preset: Preset) -> Figure:
     """For each maze the distance to the goal in the embedding of seed 0, and the curves of all rewards."""
     panels = {}
     for maze in MAZES:
-        maps = {title: goal_distances(rows, maze, reward) for reward, title in _MAPS.items()}
-        found = {title: values for title, values in maps.items() if values is not None}
+        cell = select(rows, environment=maze, metric="distance", seed=0)
+        maps = {title: values_by_step(cell, reward=reward) for reward, title in _MAPS.items()}
+        found = {title: values for title, values in maps.items() if values.size}
         panels[maze] = ShapingPanel(task_of(maze), found, return_curves(rows, maze))
     return draw_shaping(panels)
 
@@ -68,12 +78,6 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     lines = [*about_recipe(preset), "## Steps to within 2 of the optimum", ""]
     lines += [*speed_table(rows), "", "## The return after the last step", "", *final_returns(rows), ""]
     return [*lines, "## What the audit expects, and what came", "", *audit_tables(rows)]
-
-
-def goal_distances(rows: list[Row], maze: str, reward: str) -> np.ndarray | None:
-    """The distance of each state to the goal in the embedding of seed 0."""
-    cell = select(rows, environment=maze, reward=reward, metric="distance", seed=0)
-    return np.array([row["value"] for row in sorted(cell, key=lambda row: row["step"])]) if cell else None
 
 
 def return_curves(rows: list[Row], maze: str) -> dict[str, Curve]:
@@ -191,4 +195,4 @@ def _mean(cell: list[Row], metric: str, missing: float = 0.0, of: int = 0) -> fl
     return float(np.mean(values)) if values else 0.0
 
 
-STUDY = Study("fig4", "DQN on shaped rewards in three mazes", runs, execute, draw, describe, NOTE)
+FIG4 = Study("fig4", "DQN on shaped rewards in three mazes", runs, execute, draw, describe, NOTE)

@@ -6,19 +6,24 @@ from matplotlib.figure import Figure
 from lapwing.agents.evaluation import SUCCESS_RATE, steps_to_stay, steps_to_success
 from lapwing.envs.arena import open_arena
 from lapwing.figures.arena_agents import PANELS, REWARDS, SHAPED, Panel, about_preset, arena_run, execute
-from lapwing.figures.grid import Row, Run
-from lapwing.figures.learning_speed import (
+from lapwing.figures.grid import Preset, Row, Run, Study
+from lapwing.figures.statistics import below_each, mean_interval, paired_interval
+from lapwing.figures.tables import (
     ABOUT_NEVER,
     BASELINES,
+    RANGES,
     Count,
     Speed,
+    by_seed,
     curve_of,
+    interval,
+    last_evaluation,
+    markdown_table,
+    select,
     speed_of,
     speed_tables,
+    values_by_step,
 )
-from lapwing.figures.statistics import below_each, mean_interval, paired_interval
-from lapwing.figures.study import Preset, Study
-from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
 from lapwing.plots import Curve, ReachingPanel, draw_reaching
 from lapwing.runs.train_ddpg import GATE
 
@@ -83,11 +88,11 @@ def success_curves(rows: list[Row], panel: Panel, preset: Preset) -> dict[str, C
 def goal_maps(rows: list[Row], panel: Panel) -> dict[str, np.ndarray]:
     """φ's distance to the goal from each of the arena's points, of seed 0."""
     maps = {}
-    for reward, sees in (("mix", "(x, y)"), ("fullmix", "the whole state")):
-        cell = select(rows, environment=panel.arena, reward=reward, metric="map", seed=0, method="ddpg")
-        if cell:
-            ordered = sorted(cell, key=lambda row: row["step"])
-            maps[f"φ of {sees}, {panel.filter}"] = np.array([row["value"] for row in ordered])
+    cell = select(rows, environment=panel.arena, metric="map", seed=0, method="ddpg")
+    for reward, sees in SHAPED.items():
+        values = values_by_step(cell, reward=reward)
+        if values.size:
+            maps[f"φ of {sees}, {panel.filter}"] = values
     return maps
 
 
@@ -95,11 +100,11 @@ def gate_table(rows: list[Row]) -> list[str]:
     """The rank correlations of every arena and φ."""
     lines = []
     for panel in PANELS:
-        for reward in (reward for reward in SHAPED if reward in panel.rewards):
-            cell = select(rows, environment=panel.arena, reward=reward, method="ddpg")
-            sees = "the whole state" if reward == "fullmix" else "(x, y)"
-            found = [interval(cell, metric=metric) for metric in ("gate", "gate_l2")]
-            lines.append([panel.arena, sees, panel.filter, *found, _passed(cell)])
+        for reward in panel.rewards:
+            if reward in SHAPED:
+                cell = select(rows, environment=panel.arena, reward=reward, method="ddpg")
+                found = [interval(cell, metric=metric) for metric in ("gate", "gate_l2")]
+                lines.append([panel.arena, SHAPED[reward], panel.filter, *found, _passed(cell)])
     return [_ABOUT_GATE, "", *markdown_table(["arena", "φ of", "filter", "φ", "l2", "passed"], lines)]
 
 
@@ -118,7 +123,7 @@ def speed_table(rows: list[Row], preset: Preset) -> list[str]:
     lines = []
     for about, count in ((_ABOUT_SPEED, steps_to_success), (_ABOUT_STAY, steps_to_stay)):
         found = {panel.arena: speeds(rows, panel, preset, count) for panel in PANELS}
-        lines += [about, "", *speed_tables(found, {reward: reward for reward in REWARDS}, SHAPED), ""]
+        lines += [about, "", *speed_tables(found, {reward: reward for reward in REWARDS}, tuple(SHAPED)), ""]
     return lines[:-1]
 
 
@@ -133,20 +138,18 @@ def speeds(
 
 def mean_table(rows: list[Row], preset: Preset) -> list[str]:
     """The mean success over all evaluations of a run, and whether it is above each baseline's."""
-    means = {panel.arena: _means(_of_panel(rows, panel, preset)) for panel in PANELS}
-    lines = [[reward, *(_mean(means[arena], reward) for arena in ARENAS)] for reward in REWARDS]
+    means = [_means(select(_of_panel(rows, panel, preset), metric="success")) for panel in PANELS]
+    lines = [[reward, *(_mean(found, reward) for found in means)] for reward in REWARDS]
     return [_ABOUT_MEAN, "", *markdown_table(["reward", *ARENAS], lines)]
 
 
-def _means(cells: list[Row]) -> dict[str, dict[int, float]]:
+def _means(successes: list[Row]) -> dict[str, dict[int, float]]:
     """By reward and seed: the mean success over all evaluations."""
-    curves: dict[str, dict[int, list[float]]] = {}
-    for row in select(cells, metric="success"):
-        curves.setdefault(row["reward"], {}).setdefault(row["seed"], []).append(row["value"])
-    return {
-        reward: {seed: float(np.mean(values)) for seed, values in found.items()}
-        for reward, found in curves.items()
-    }
+    means: dict[str, dict[int, float]] = {}
+    for reward, seed in dict.fromkeys((row["reward"], row["seed"]) for row in successes):
+        curve = values_by_step(successes, reward=reward, seed=seed)
+        means.setdefault(reward, {})[seed] = float(curve.mean())
+    return means
 
 
 def _mean(means: dict[str, dict[int, float]], reward: str) -> str | None:
@@ -175,4 +178,4 @@ def _of_panel(rows: list[Row], panel: Panel, preset: Preset) -> list[Row]:
     return select(rows, environment=panel.arena, preset=preset, method="ddpg")
 
 
-STUDY = Study("fig5", "DDPG on shaped rewards in arenas", runs, execute, draw, describe, NOTE)
+FIG5 = Study("fig5", "DDPG on shaped rewards in arenas", runs, execute, draw, describe, NOTE)

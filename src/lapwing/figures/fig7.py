@@ -3,10 +3,9 @@
 from matplotlib.figure import Figure
 
 from lapwing.figures.fig3 import GAP, LEAST_GAP, NOTE
-from lapwing.figures.grid import Row, Run
+from lapwing.figures.grid import Preset, Row, Run, Study
 from lapwing.figures.methods import about_recipe, execute, labels, method_run
 from lapwing.figures.statistics import Interval, paired_interval
-from lapwing.figures.study import Preset, Study
 from lapwing.figures.tables import by_seed, interval, markdown_table
 from lapwing.plots import Curve, draw_panels
 
@@ -79,4 +78,4 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     return lines
 
 
-STUDY = Study("fig7", "What the weight β of the penalty does", runs, execute, draw, describe, NOTE)
+FIG7 = Study("fig7", "What the weight β of the penalty does", runs, execute, draw, describe, NOTE)

@@ -9,11 +9,20 @@ from matplotlib.figure import Figure
 
 from lapwing.agents.evaluation import steps_to_success
 from lapwing.figures import arena_agents, maze_agents
-from lapwing.figures.grid import Measured, Row, Run, recipe
-from lapwing.figures.learning_speed import ABOUT_NEVER, Count, curve_of, speed_of
+from lapwing.figures.grid import Measured, Preset, Row, Run, Study, recipe
 from lapwing.figures.statistics import Range, equivalence, paired_interval
-from lapwing.figures.study import Preset, Study
-from lapwing.figures.tables import RANGES, by_seed, interval, last_evaluation, markdown_table, select
+from lapwing.figures.tables import (
+    ABOUT_NEVER,
+    RANGES,
+    Count,
+    by_seed,
+    curve_of,
+    interval,
+    last_evaluation,
+    markdown_table,
+    select,
+    speed_of,
+)
 from lapwing.plots import Curve, OnlinePanel, draw_online
 from lapwing.progress import OnProgress
 from lapwing.runs.train_dqn import steps_to_optimum
@@ -145,6 +154,6 @@ def _compared(online: dict[int, float], before: dict[int, float], margin: float)
     return [found, f"{margin:,g}", found and equivalence(online, before, margin)]
 
 
-STUDY = Study(
+FIG8 = Study(
     "fig8", "φ learned online, against pretrained", runs, execute, draw, describe, NOTE, ("fig4", "fig5")
 )

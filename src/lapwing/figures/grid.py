@@ -1,4 +1,4 @@
-"""A grid of runs and the table of what they gave: one CSV file, which is also the record of what is done.
+"""A figure as a grid of runs, and the table of what they gave: one CSV file, also the record of what is done.
 
 A run is known by its key, a digest of all that is asked for. Rows with that key in the table mean that it
 has been done, on whatever day and machine; rows of what is no longer asked for stay. What lapwing chooses
@@ -12,15 +12,22 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from matplotlib.figure import Figure
 
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError
+from lapwing.progress import OnProgress
+
+Preset = Literal["quick", "paper"]
+Row = dict[str, Any]
+"""One measure of a run, by the columns of the table."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,25 @@ class Measured:
     """What learning took, compilation taken off."""
 
 
+@dataclass(frozen=True)
+class Study:
+    """One figure of the paper."""
+
+    name: str
+    title: str
+    runs: Callable[[Preset, int], list[Run]]
+    """The grid of a preset with a number of seeds."""
+    execute: Callable[[Run, Path, OnProgress], Measured]
+    """Does one run, with a folder for checkpoints; after an interruption it is called again and resumes."""
+    draw: Callable[[list[Row], Preset], Figure]
+    describe: Callable[[list[Row], Preset], list[str]]
+    """The tables as lines of Markdown."""
+    note: str = ""
+    """How to read the numbers, for a figure that has runs."""
+    borrows: tuple[str, ...] = ()
+    """Figures whose tables may hold runs of this one."""
+
+
 COLUMNS = (
     *("figure", "environment", "method", "input", "n", "d", "beta", "lam", "reward", "seed"),
     *("step", "metric", "value", "seconds", "preset", "version", "key"),
@@ -101,7 +127,6 @@ _FORMS = (
 )
 """What a cell of each column looks like."""
 _BELOW = {"seed": 2**32, "lam": 1}
-Row = dict[str, Any]
 
 
 def rows_of(run: Run, measured: Measured) -> list[Row]:

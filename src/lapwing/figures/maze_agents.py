@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.envs.gridworld import GridWorld
-from lapwing.figures.grid import Measure, Measured, Run, recipe
+from lapwing.figures.grid import Measure, Measured, Preset, Run, recipe
 from lapwing.figures.statistics import Range
-from lapwing.figures.study import Preset
 from lapwing.mazes import read_maze
 from lapwing.progress import OnProgress
 from lapwing.runs.train_dqn import AgentOutcome, train_agent

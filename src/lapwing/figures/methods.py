@@ -1,11 +1,9 @@
 """The methods that figures 3, 6 and 7 compare: graph drawing, lapwing's default, and what came before."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lapwing.figures.grid import Measure, Measured, Run, recipe
-from lapwing.figures.study import Preset
+from lapwing.figures.grid import Measure, Measured, Preset, Run, recipe
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import read_maze
@@ -54,20 +52,6 @@ def method_run(
         settings |= more
         beta = settings.get("beta", 1.0)
     return Run(figure, ENVIRONMENT, method, observation, n, d, beta, lam, seed, preset, recipe(**settings))
-
-
-def method_runs(
-    figure: str, preset: Preset, seeds: int, dims: Sequence[int], sizes: Sequence[int]
-) -> list[Run]:
-    """Every method, input, size and dimension; seed by seed, so that an early stop leaves whole figures."""
-    return [
-        method_run(figure, preset, method, observation, n, d, seed)
-        for seed in range(seeds)
-        for d in dims
-        for n in sizes
-        for observation in INPUTS
-        for method in METHODS
-    ]
 
 
 def labels(preset: Preset) -> dict[str, str]:

@@ -8,9 +8,8 @@ from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import ConfigError, nearest
 from lapwing.figures import find_study
-from lapwing.figures.grid import Row, Run, read_table
+from lapwing.figures.grid import Preset, Row, Run, Study, read_table
 from lapwing.figures.runner import OnStatus, execute_grid
-from lapwing.figures.study import Preset, Study
 from lapwing.plots import save_figure
 
 SEEDS = 5
