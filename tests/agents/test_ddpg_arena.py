@@ -21,11 +21,10 @@ from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
-from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import named_arrays
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import ResolvedControl
-from lapwing.shaping.online import OnlinePhi
+from lapwing.shaping.online import OnlinePhi, PhiLearner
 from lapwing.shaping.rewards import Goal
 from tests.support.interruptions import Interrupted
 from tests.support.training import counted, episodes

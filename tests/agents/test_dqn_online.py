@@ -20,12 +20,11 @@ from lapwing.agents.dqn import Training, init_learner
 from lapwing.agents.dqn_maze import AgentState, Tables, train_on_maze
 from lapwing.errors import ConfigError
 from lapwing.laplacian.encoders import MLP, EncoderSpec, Linear, init_encoder
-from lapwing.laplacian.online import PhiLearner, PhiState
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.train_dqn import online_rewards, reopen_agent
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings
-from lapwing.shaping.online import OnlineRewards
+from lapwing.shaping.online import OnlineRewards, PhiLearner, PhiState
 from tests.support import exact
 from tests.support.folders import content, without_times
 from tests.support.training import MAZE, TINY, Interrupted, Kept, task_of

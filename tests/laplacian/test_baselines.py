@@ -1,5 +1,6 @@
 import inspect
 
+import equinox as eqx
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
@@ -212,7 +213,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(kind):
 def small_predictor(table: np.ndarray) -> baselines.Predictor:
     spec = EncoderSpec("mlp", (2,), 16, hidden=(20,))
     body = fit_encoder(spec, table, standardise=True, bandwidth=None, key=jax.random.key(0))
-    return baselines.Predictor(body, 16, 2, key=jax.random.key(1))
+    return baselines.Predictor(body, eqx.nn.Linear(16, 2, key=jax.random.key(1)))
 
 
 def test_the_loss_is_the_expected_error_over_transitions():

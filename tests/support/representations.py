@@ -47,7 +47,7 @@ def by_hand(rep: Representation, observation: np.ndarray) -> np.ndarray:
         return net.weight[observation]
     x = (observation / (255 if observation.dtype == np.uint8 else 1) - net.shift) / net.scale
     if rep.spec.name == "conv":
-        for layer, stride in zip(net.convolutions, net.strides, strict=True):
+        for layer, stride in zip(net.convolutions, net.STRIDES, strict=True):
             x = convolved(x, layer.weight, layer.bias, stride)
         return net.output.weight @ x.ravel() + net.output.bias
     if rep.spec.name == "fourier":

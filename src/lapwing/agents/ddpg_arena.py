@@ -34,12 +34,11 @@ from lapwing.envs.simulator import Simulator
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import MLP, Encoder, EncoderSpec
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
-from lapwing.laplacian.online import PhiState
 from lapwing.laplacian.sampling import sample_recent_pairs
 from lapwing.progress import OnChunk
 from lapwing.settings.agents import ResolvedControl
 from lapwing.settings.checks import check_size
-from lapwing.shaping.online import OnlinePhi
+from lapwing.shaping.online import OnlinePhi, PhiState
 from lapwing.timing import stopwatch
 
 Reward = Callable[[np.ndarray], np.ndarray]

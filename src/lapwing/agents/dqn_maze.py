@@ -32,11 +32,10 @@ from lapwing.agents.dqn import (
 from lapwing.agents.evaluation import evaluation_steps
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, fit_encoder
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
-from lapwing.laplacian.online import PhiState
 from lapwing.laplacian.sampling import sample_recent_pairs
 from lapwing.progress import OnChunk
 from lapwing.settings.agents import AgentSettings
-from lapwing.shaping.online import OnlineRewards
+from lapwing.shaping.online import OnlineRewards, PhiState
 from lapwing.shaping.tasks import GridTask
 from lapwing.timing import stopwatch
 

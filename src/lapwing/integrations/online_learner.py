@@ -20,13 +20,13 @@ from lapwing.errors import ConfigError, DatasetError, NonFiniteError
 from lapwing.laplacian.choose import LEARNING_RATES
 from lapwing.laplacian.encoders import EncoderSpec, data_bandwidth, default_encoder, fit_encoder
 from lapwing.laplacian.learn import represent
-from lapwing.laplacian.online import PhiLearner, PhiState
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.sampling import annealed_lam, draw_pairs, surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import encoder_spec
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import EncoderName, ResolvedSettings
+from lapwing.shaping.online import PhiLearner, PhiState
 
 ONLINE = "online"
 """What the target of such a representation is called."""

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, nearest
@@ -81,7 +81,11 @@ def stacked_transitions(target: Target, dim: int, reading: Reading = "sampled") 
             `literal` leaves nothing out and puts nothing in: on images, constants are all it finds.
     """
     experience, states = _enumerated(target, dim)
-    _check_reading(reading)
+    known = get_args(Reading)
+    if reading not in known:
+        raise ConfigError(
+            f"reading must be one of {', '.join(known)}, not {reading!r}; {nearest(reading, known)}"
+        )
     counts: Matrix = pair_counts(experience, 1)
     counts = (counts > 0).astype(np.float64) if reading == "distinct" else counts
     psi = partial(raw_features, n_states=len(states))
@@ -202,10 +206,6 @@ class Predictor(eqx.Module):
     body: Encoder
     output: eqx.nn.Linear
 
-    def __init__(self, body: Encoder, width: int, size: int, *, key: PRNGKeyArray):
-        """A last layer from `width` features to the `size` numbers of an observation."""
-        self.body, self.output = body, eqx.nn.Linear(width, size, key=key)
-
     def __call__(self, features) -> Float[Array, " size"]:
         """What is observed next, its mean taken off."""
         return self.output(jax.nn.relu(self.body.network(features)))
@@ -225,7 +225,7 @@ def learned_features(states: np.ndarray, counts: Matrix, *, width: int, steps: i
     inputs = jax.vmap(predictor.body.features)(jnp.asarray(states[chosen]))
     centred = jnp.asarray(following - weights @ following, jnp.float32)
     trained, _ = train_predictor(predictor, inputs, centred, jnp.asarray(weights, jnp.float32), steps)
-    return partial(_rectified, trained.body)
+    return lambda observations: np.maximum(embed_batch(trained.body, observations), 0).astype(np.float64)
 
 
 @eqx.filter_jit
@@ -264,11 +264,7 @@ def _untrained(states: np.ndarray, width: int, size: int, seed: int) -> Predicto
     hidden = (200, 200) if name == "mlp" else ()
     spec = EncoderSpec(name, shape, width, n_states=len(states), hidden=hidden)
     body = fit_encoder(spec, states, standardise=True, bandwidth=None, key=jax.random.fold_in(key, 1))
-    return Predictor(body, width, size, key=jax.random.fold_in(key, 2))
-
-
-def _rectified(body: Encoder, observations: np.ndarray) -> np.ndarray:
-    return np.maximum(embed_batch(body, observations), 0).astype(np.float64)
+    return Predictor(body, eqx.nn.Linear(width, size, key=jax.random.fold_in(key, 2)))
 
 
 def _eigenoptions(
@@ -292,14 +288,6 @@ def _enumerated(target: Target, dim: int) -> tuple[Experience, np.ndarray]:
     if not 1 <= dim <= len(target.states):
         raise ConfigError(f"dim must be between 1 and {len(target.states)} states, not {dim!r}")
     return target.experience, target.states
-
-
-def _check_reading(reading: str) -> None:
-    known = get_args(Reading)
-    if reading not in known:
-        raise ConfigError(
-            f"reading must be one of {', '.join(known)}, not {reading!r}; {nearest(reading, known)}"
-        )
 
 
 def _checked_table(features: np.ndarray, states: np.ndarray) -> np.ndarray:

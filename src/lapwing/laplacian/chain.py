@@ -4,8 +4,8 @@ Everything follows from W, the symmetric joint distribution of pairs: W = ½(J +
 probability of drawing the pair (u, v). Then ρ = W1, D(u, v) = W(u, v) / (ρ(u) ρ(v)) integrates to one
 against ρ, and L = I - D is self-adjoint in ⟨f, g⟩ = Σ f g ρ. Where ρ is stationary this is the paper's D.
 
-Four chains matter: the true one, the true one with resets (appendix B), the one that
-the counts of an experience give, and the one that the pair sampler draws from.
+Four chains matter: the true one, the true one with resets (appendix B), the one that the counts of an
+experience give, and the one that the pair sampler draws from.
 """
 
 from collections.abc import Callable
@@ -70,8 +70,10 @@ class Chain:
 
     def trace(self) -> float:
         """The sum of all eigenvalues of L over the visited states."""
-        rho = self.rho
-        return float(np.sum(rho > 0) - np.sum(_diagonal(self.weights) * _inverse_where_positive(rho)))
+        if isinstance(self.weights, LinearOperator):
+            raise ConfigError(f"the trace of a chain with lam > 0 is known up to {DENSE_LIMIT:,} states only")
+        diagonal, rho = self.weights.diagonal(), self.rho
+        return float(np.sum(rho > 0) - np.sum(diagonal * _inverse_where_positive(rho)))
 
     def eigenpairs(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         """The `d` smallest eigenvalues of L and their eigenfunctions, as columns with E_ρ[f²] = 1.
@@ -122,20 +124,14 @@ def true_chain(transition: Matrix, lam: float = 0.0, rho: np.ndarray | None = No
     return Chain(_joint(transition, rho, lam), f"true chain, lam={lam:g}")
 
 
-def reset_chain(
-    transition: Matrix,
-    start: np.ndarray,
-    episode_length: float,
-    lam: float = 0.0,
-) -> Chain:
+def reset_chain(transition: Matrix, start: np.ndarray, episode_length: float, lam: float = 0.0) -> Chain:
     """The chain of appendix B, which resets to `start` with probability 1/`episode_length` a step.
 
     ρ is stationary for the chain with resets; pairs that span a reset are left out, so a pair τ steps
     apart keeps the weight (1 - 1/T)^τ.
     """
     going_on = 1 - 1 / episode_length
-    size = transition.shape[0]
-    remaining = sparse.eye_array(size) - going_on * sparse.csr_array(transition)
+    remaining = sparse.eye_array(transition.shape[0]) - going_on * sparse.csr_array(transition)
     rho = splu(remaining.T.tocsc()).solve(np.asarray(start, dtype=np.float64) / episode_length)
     return Chain(_joint(transition * going_on, rho, lam), f"reset chain, lam={lam:g}")
 
@@ -160,7 +156,10 @@ def steadied_visits(experience: Experience) -> np.ndarray:
     between two halves of the episodes: their covariance over the variance of the whole is the share of the
     differences that is real, and only that share is kept (the James-Stein idea).
     """
-    first, second = (_visits(experience, half) for half in (0, 1))
+    episode = np.repeat(np.arange(experience.n_episodes), experience.lengths)
+    halves = ((experience.horizons > 0) & (episode % 2 == half) for half in (0, 1))
+    size = cast(int, experience.n_states)
+    first, second = (np.bincount(experience.observations[half], minlength=size) for half in halves)
     visits = first + second
     seen = visits > 0
     rho = visits / visits.sum()
@@ -175,16 +174,19 @@ def steadied_visits(experience: Experience) -> np.ndarray:
 
 def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "discard") -> Chain:
     """What `sampling.sample_pairs` draws from: pairs up to the end of each episode, and no further."""
-    longest = int(experience.horizons.max())
     joint = pair_counts(experience, 1).astype(np.float64)
     weight = 1.0
-    for tau in range(2, longest + 1):
+    for tau in range(2, int(experience.horizons.max()) + 1):
         weight *= lam
         if weight < 1e-12:
             break
         joint = joint + weight * pair_counts(experience, tau)
     if past_end == "truncate":
-        joint = (1 - lam) * joint + _truncated_counts(experience, lam)
+        # The pairs (s_t, last state) stand for every τ beyond the end, with weight λ^m.
+        indices = np.flatnonzero(experience.horizons > 0)
+        horizons = experience.horizons[indices]
+        beyond = _counts(experience, indices, indices + horizons, lam ** horizons.astype(np.float64))
+        joint = (1 - lam) * joint + beyond
     return Chain(_symmetric(joint), f"sampled chain, lam={lam:g}, {past_end}")
 
 
@@ -286,20 +288,6 @@ def pair_counts(experience: Experience, tau: int) -> sparse.csr_array:
     return _counts(experience, indices, indices + tau, np.ones(len(indices)))
 
 
-def _visits(experience: Experience, half: int) -> np.ndarray:
-    """How often each state is left, in every second episode."""
-    episode = np.repeat(np.arange(experience.n_episodes), experience.lengths)
-    chosen = (experience.horizons > 0) & (episode % 2 == half)
-    return np.bincount(experience.observations[chosen], minlength=cast(int, experience.n_states))
-
-
-def _truncated_counts(experience: Experience, lam: float) -> sparse.csr_array:
-    """The pairs (s_t, last state) that stand for every τ beyond the end, with weight λ^m."""
-    indices = np.flatnonzero(experience.horizons > 0)
-    horizons = experience.horizons[indices]
-    return _counts(experience, indices, indices + horizons, lam ** horizons.astype(np.float64))
-
-
 def _counts(experience: Experience, here, there, weights) -> sparse.csr_array:
     size = cast(int, experience.n_states)
     ids = experience.observations
@@ -360,9 +348,3 @@ def dense(matrix: Matrix) -> Any:
     if isinstance(matrix, np.ndarray):
         return matrix
     return matrix @ np.eye(matrix.shape[1]) if isinstance(matrix, LinearOperator) else matrix.toarray()
-
-
-def _diagonal(matrix: Matrix) -> np.ndarray:
-    if isinstance(matrix, LinearOperator):
-        raise ConfigError(f"the trace of a chain with lam > 0 is known up to {DENSE_LIMIT:,} states only")
-    return matrix.diagonal()

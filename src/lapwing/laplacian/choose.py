@@ -48,13 +48,17 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
     _check_estimator(estimator, settings, target)
     paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
-    encoder = settings.encoder or _encoder(target.observation_shape, paper)
+    encoder = settings.encoder or default_encoder(target.observation_shape)
+    if paper and settings.encoder is None and encoder == "fourier":
+        encoder = "mlp"
     steps = settings.steps or _steps(estimator, encoder, states)
     if settings.stop and settings.stop > steps:
         raise ConfigError(f"stop must be at most {steps:,} steps, not {settings.stop:,}; raise --steps")
     standardise = settings.standardise
     if standardise is None:
         standardise = not paper or encoder == "conv"
+    # Half as wide where pairs are drawn from continuous states: nearly as good there, in half the time.
+    hidden = (256, 256) if states is not None else (128, 128)
     chosen = {
         "dim": dim,
         "estimator": estimator,
@@ -63,7 +67,7 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
         "stop": settings.stop or steps,
         "standardise": standardise,
         "encoder": encoder,
-        "hidden": settings.hidden if settings.hidden is not None else _hidden(states),
+        "hidden": settings.hidden if settings.hidden is not None else hidden,
         "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
         "beta": settings.beta or (dim / 20 if paper else 1.0),
         "lam": settings.lam or 0.0,
@@ -114,16 +118,6 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     return 1_000 if (states or 0) <= 500 else 1_500
 
 
-def _hidden(states: int | None) -> tuple[int, ...]:
-    """Half as wide where pairs are drawn from continuous states: nearly as good there, in half the time."""
-    return (256, 256) if states is not None else (128, 128)
-
-
-def _encoder(shape: tuple[int, ...], paper: bool) -> EncoderName:
-    name = default_encoder(shape)
-    return "mlp" if paper and name == "fourier" else name
-
-
 def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
     if estimator == "exact":
         if target.n_states is None:
@@ -162,15 +156,14 @@ def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.nda
     """One-step eigenvalues: of the chain where states are enumerated, else a quick estimate from above."""
     if target.states is not None:
         values, _ = target.eigenpairs(settings.dim)
-        return np.pad(values, (0, settings.dim - len(values)), mode="edge")
-    assert target.experience is not None
-    encoder = untrained_encoder(target, settings)
-    stage = encoder.features if settings.encoder == "fourier" else lambda x: embed(encoder, x)
-    functions = jax.jit(jax.vmap(stage))
-    moments = moments_of_experience(
-        target.learned_from, lambda batch: np.asarray(functions(jnp.asarray(batch))), most=20_000
-    )
-    values = rayleigh_ritz(*moments, settings.dim).eigenvalues
+    else:
+        encoder = untrained_encoder(target, settings)
+        stage = encoder.features if settings.encoder == "fourier" else lambda x: embed(encoder, x)
+        functions = jax.jit(jax.vmap(stage))
+        moments = moments_of_experience(
+            target.learned_from, lambda batch: np.asarray(functions(jnp.asarray(batch))), most=20_000
+        )
+        values = rayleigh_ritz(*moments, settings.dim).eigenvalues
     return np.pad(values, (0, settings.dim - len(values)), mode="edge")
 
 
@@ -191,15 +184,14 @@ def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -
                 f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, {kept}, for {episodes}; "
                 "a lower lam keeps more"
             )
-    if target.experience is not None and target.states is not None:
-        unseen = int(np.sum(target.one_step.rho == 0))
-        if unseen:
-            _say(
-                f"{unseen} of {target.n_states} states are never visited: φ is a guess there; "
-                "more --transitions may reach them"
-            )
     if target.states is None:
         return
+    unseen = int(np.sum(target.one_step.rho == 0))
+    if target.experience is not None and unseen:
+        _say(
+            f"{unseen} of {target.n_states} states are never visited: φ is a guess there; "
+            "more --transitions may reach them"
+        )
     parts = int(np.sum(eigenvalues < 1e-9))
     if parts > 1:
         _say(

@@ -43,11 +43,15 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """Fully connected layers with relu between them (the paper, position)."""
+    """Fully connected layers with relu between them (the paper, position).
+
+    On random Fourier features, if it has directions: they let it bend within a cell's width.
+    """
 
     layers: tuple[eqx.nn.Linear, ...]
     shift: Float[Array, " k"]
     scale: Float[Array, " k"]
+    directions: Float[Array, "f k"] | None
 
     def __init__(
         self,
@@ -55,61 +59,43 @@ class MLP(eqx.Module):
         scale: Numbers,
         hidden: Sequence[int],
         dim: int,
+        directions: Float[Array, "f k"] | None = None,
         *,
         key: PRNGKeyArray,
     ):
         """Layers from the input through `hidden` to `dim`; inputs become (x - shift) / scale."""
-        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
-        self.layers = _layers([len(shift), *hidden, dim], key=key)
-
-    def features(self, observation) -> Float[Array, " k"]:
-        """The standardised vector."""
-        return _standardised(self, observation)
-
-    def network(self, features) -> Float[Array, " d"]:
-        """The layers."""
-        return _through(self.layers, features)
-
-
-class FourierMLP(eqx.Module):
-    """An MLP on random Fourier features, which lets it bend within a cell's width."""
-
-    layers: tuple[eqx.nn.Linear, ...]
-    shift: Float[Array, " k"]
-    scale: Float[Array, " k"]
-    directions: Float[Array, "f k"]
-
-    def __init__(
-        self,
-        shift: Numbers,
-        scale: Numbers,
-        hidden: Sequence[int],
-        dim: int,
-        *,
-        bandwidth: float | Float[Scalar, ""],
-        n_features: int = 128,
-        key: PRNGKeyArray,
-    ):
-        """`n_features` directions, each giving a sine and a cosine.
-
-        Half of them have standard deviation `bandwidth`, for what bends within a cell; the others range
-        from 1 to `bandwidth`, for what spans the whole space.
-        """
-        direction_key, layer_key = jax.random.split(key)
-        self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
-        ladder = jnp.logspace(0.0, jnp.log10(bandwidth), n_features // 2)
-        deviations = jnp.append(ladder, jnp.full(n_features - len(ladder), bandwidth))
-        self.directions = deviations[:, None] * jax.random.normal(direction_key, (n_features, len(shift)))
-        self.layers = _layers([2 * n_features, *hidden, dim], key=layer_key)
+        self.shift, self.scale, self.directions = jnp.asarray(shift), jnp.asarray(scale), directions
+        sizes = [len(shift) if directions is None else 2 * len(directions), *hidden, dim]
+        keys = jax.random.split(key, len(sizes) - 1)
+        layers = zip(sizes[:-1], sizes[1:], keys, strict=True)
+        self.layers = tuple(eqx.nn.Linear(size, following, key=key) for size, following, key in layers)
 
     def features(self, observation) -> Float[Array, " features"]:
-        """Sines and cosines of the standardised vector along the directions."""
-        angles = jax.lax.stop_gradient(self.directions) @ _standardised(self, observation)
+        """The standardised vector, or sines and cosines of it along the directions."""
+        vector = _standardised(self, observation)
+        if self.directions is None:
+            return vector
+        angles = jax.lax.stop_gradient(self.directions) @ vector
         return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)])
 
     def network(self, features) -> Float[Array, " d"]:
         """The layers."""
-        return _through(self.layers, features)
+        for layer in self.layers[:-1]:
+            features = jax.nn.relu(layer(features))
+        return self.layers[-1](features)
+
+
+def fourier_directions(
+    inputs: int, n_features: int, bandwidth: float | Float[Scalar, ""], *, key: PRNGKeyArray
+) -> Float[Array, "f k"]:
+    """Random directions, each of which gives a sine and a cosine.
+
+    Half of them have standard deviation `bandwidth`, for what bends within a cell; the others range from 1
+    to `bandwidth`, for what spans the whole space.
+    """
+    ladder = jnp.logspace(0.0, jnp.log10(bandwidth), n_features // 2)
+    deviations = jnp.append(ladder, jnp.full(n_features - len(ladder), bandwidth))
+    return deviations[:, None] * jax.random.normal(key, (n_features, inputs))
 
 
 class ConvNet(eqx.Module):
@@ -123,29 +109,21 @@ class ConvNet(eqx.Module):
     output: eqx.nn.Linear
     shift: Float[Array, "height width channels"]
     scale: Float[Scalar, ""]
-    strides: tuple[int, ...] = eqx.field(static=True)
 
+    CHANNELS = 16
     KERNEL = 4
+    STRIDES = (2, 2, 1)
 
-    def __init__(
-        self,
-        shift: Numbers,
-        scale: Numbers,
-        dim: int,
-        *,
-        channels: int = 16,
-        strides: tuple[int, ...] = (2, 2, 1),
-        key: PRNGKeyArray,
-    ):
+    def __init__(self, shift: Numbers, scale: Numbers, dim: int, *, key: PRNGKeyArray):
         """For images of the shape of `shift` (height, width, channels)."""
-        *keys, output_key = jax.random.split(key, len(strides) + 1)
+        *keys, output_key = jax.random.split(key, len(self.STRIDES) + 1)
         self.shift, self.scale = jnp.asarray(shift), jnp.asarray(scale)
         height, width, depth = shift.shape
         convolutions = []
-        for stride, layer_key in zip(strides, keys, strict=True):
-            convolutions.append(eqx.nn.Linear(self.KERNEL**2 * depth, channels, key=layer_key))
-            height, width, depth = -(-height // stride), -(-width // stride), channels
-        self.convolutions, self.strides = tuple(convolutions), strides
+        for stride, layer_key in zip(self.STRIDES, keys, strict=True):
+            convolutions.append(eqx.nn.Linear(self.KERNEL**2 * depth, self.CHANNELS, key=layer_key))
+            height, width, depth = -(-height // stride), -(-width // stride), self.CHANNELS
+        self.convolutions = tuple(convolutions)
         self.output = eqx.nn.Linear(height * width * depth, dim, key=output_key)
 
     def features(self, observation) -> Float[Array, "height width channels"]:
@@ -154,14 +132,12 @@ class ConvNet(eqx.Module):
 
     def network(self, features) -> Float[Array, " d"]:
         """The convolutions, then the linear layer."""
-        image = features
-        for layer, stride in zip(self.convolutions, self.strides, strict=True):
-            patches = _patches(image, self.KERNEL, stride)
-            image = jax.nn.relu(jax.vmap(jax.vmap(layer))(patches))
-        return self.output(image.reshape(-1))
+        for layer, stride in zip(self.convolutions, self.STRIDES, strict=True):
+            features = jax.nn.relu(jax.vmap(jax.vmap(layer))(_patches(features, self.KERNEL, stride)))
+        return self.output(features.reshape(-1))
 
 
-Encoder = Linear | MLP | FourierMLP | ConvNet
+Encoder = Linear | MLP | ConvNet
 
 
 def embed(encoder: Encoder, observation) -> Float[Array, " d"]:
@@ -212,17 +188,11 @@ def init_encoder(
         return Linear(spec.n_states or 0, spec.dim, key=key)
     if spec.name == "conv":
         return ConvNet(shift, scale, spec.dim, key=key)
-    if spec.name == "mlp":
-        return MLP(shift, scale, spec.hidden, spec.dim, key=key)
-    return FourierMLP(
-        shift,
-        scale,
-        spec.hidden,
-        spec.dim,
-        bandwidth=bandwidth,
-        n_features=spec.n_features,
-        key=key,
-    )
+    directions = None
+    if spec.name == "fourier":
+        direction_key, key = jax.random.split(key)
+        directions = fourier_directions(len(shift), spec.n_features, bandwidth, key=direction_key)
+    return MLP(shift, scale, spec.hidden, spec.dim, directions, key=key)
 
 
 def fit_encoder(
@@ -337,20 +307,6 @@ def _unit_range(observation):
 def _standardised(encoder, observation):
     shift, scale = jax.lax.stop_gradient((encoder.shift, encoder.scale))
     return (jnp.asarray(observation) - shift) / scale
-
-
-def _layers(sizes: Sequence[int], *, key: PRNGKeyArray) -> tuple[eqx.nn.Linear, ...]:
-    keys = jax.random.split(key, len(sizes) - 1)
-    return tuple(
-        eqx.nn.Linear(size, following, key=layer_key)
-        for size, following, layer_key in zip(sizes[:-1], sizes[1:], keys, strict=True)
-    )
-
-
-def _through(layers: Sequence[eqx.nn.Linear], values):
-    for layer in layers[:-1]:
-        values = jax.nn.relu(layer(values))
-    return layers[-1](values)
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int, int]:

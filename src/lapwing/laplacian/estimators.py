@@ -41,10 +41,6 @@ class ExactLoss(eqx.Module):
     rho: Float[Array, " states"]
     settings: ResolvedSettings = eqx.field(static=True)
 
-    def at(self, begin: int, end: int) -> "ExactLoss":
-        """For these steps."""
-        return self
-
     def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
         """The loss, which is the same at every step."""
         phi = jax.vmap(encoder.network)(self.features)
@@ -62,28 +58,20 @@ class PairLoss(eqx.Module):
     sampler: PairSampler
     settings: ResolvedSettings = eqx.field(static=True)
 
-    def at(self, begin: int, end: int) -> "PairLoss":
-        """For these steps."""
-        return self
-
     def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
         """The loss of the pairs of this step."""
         weights = {"beta": self.settings.beta, "delta": self.settings.delta}
         if self.settings.estimator == "pairwise":
-            pairs = self._pairs(step, key)
-            return objectives.pairwise_loss(*self._embed(encoder, *pairs), **weights)
+            return objectives.pairwise_loss(*self._embed(encoder, *self._pairs(step, key)), **weights)
         pair_key, *state_keys = jax.random.split(key, 3)
-        pairs = self._pairs(step, pair_key)
-        states = [
-            sample_states(len(self.observations), self.settings.batch, key=state_key)
-            for state_key in state_keys
-        ]
-        return objectives.sampled_loss(*self._embed(encoder, *pairs, *states), **weights)
+        size = len(self.observations)
+        states = [sample_states(size, self.settings.batch, key=state_key) for state_key in state_keys]
+        indices = (*self._pairs(step, pair_key), *states)
+        return objectives.sampled_loss(*self._embed(encoder, *indices), **weights)
 
     def _pairs(self, step, key: PRNGKeyArray) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
-        settings = self.settings
-        lam = lam_at(settings, step)
-        return sample_pairs(self.sampler, lam, settings.batch, settings.past_end, key=key)
+        batch, past_end = self.settings.batch, self.settings.past_end
+        return sample_pairs(self.sampler, lam_at(self.settings, step), batch, past_end, key=key)
 
     def _embed(self, encoder: Encoder, *indices: Int[Array, " batch"]) -> tuple[Array, ...]:
         """φ at these indices; a table no larger than the batches is embedded whole, and gathered from."""
@@ -170,6 +158,5 @@ def make_loss(target: Target, settings: ResolvedSettings, encoder: Encoder) -> S
     experience = target.learned_from
     if experience.on_disk:
         return DiskLoss.of(experience, settings)
-    largest_lam = max(settings.lam, settings.lam_final or 0.0)
-    sampler = pair_sampler(experience, largest_lam)
+    sampler = pair_sampler(experience, max(settings.lam, settings.lam_final or 0.0))
     return PairLoss(jnp.asarray(experience.observations), features, sampler, settings)

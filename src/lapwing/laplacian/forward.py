@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
 from lapwing.errors import ConfigError, DatasetError, nearest
-from lapwing.laplacian.encoders import ConvNet, FourierMLP, Linear, same_padding
+from lapwing.laplacian.encoders import ConvNet, Linear, same_padding
 from lapwing.laplacian.representation import Representation, checked_batch, is_single
 
 What = Literal["phi", "eigenfunctions", "soft", "unit", "commute", "heat"]
@@ -132,13 +132,13 @@ def folded(representation: Representation, what: What) -> Weights:
     stack = (*encoder.convolutions, encoder.output) if convolved else encoder.layers
     layers = [(_float64(layer.weight).T, _float64(layer.bias)) for layer in stack]
     scale, directions = _float64(encoder.scale)[..., None], None
-    if isinstance(encoder, FourierMLP):
+    if not convolved and encoder.directions is not None:
         directions = _float64(encoder.directions).T / scale
     else:
         layers[0] = (layers[0][0] / scale, layers[0][1])
     weight, bias = layers[-1]
     layers[-1] = (weight @ matrix, bias @ matrix + offset)
-    strides = encoder.strides if convolved else ()
+    strides = ConvNet.STRIDES if convolved else ()
     return Weights(tuple(layers), _float64(encoder.shift), directions, strides)
 
 

@@ -81,8 +81,7 @@ def represent(
     embed = partial(embed_batch, encoder)
     solve = rayleigh_ritz if settings.rotate else unrotated
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
-    ritz = solve(*_moments(target, embed, most_pairs), settings.dim)
-    ritz = with_fixed_signs(ritz, phi)
+    ritz = with_fixed_signs(solve(*_moments(target, embed, most_pairs), settings.dim), phi)
     if len(ritz.eigenvalues) < settings.dim:
         warnings.warn(
             f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
@@ -105,7 +104,13 @@ def represent(
             "settings": settings.as_json(),
             "rank": ritz.rank,
             "fitted_on_held_out": False,
-            "provenance": _provenance(target),
+            "provenance": {
+                "lapwing": __version__,
+                "jax": jax.__version__,
+                "python": platform.python_version(),
+                "transitions": target.experience.n_transitions if target.experience else None,
+                "states": target.n_states,
+            },
         },
     )
     representation.config["step"] = step_size(representation, target, settings.seed)
@@ -153,13 +158,3 @@ def _change(here: np.ndarray, there: np.ndarray) -> float:
     before, after = (np.linalg.norm(end[:, None] - goals[None], axis=2) for end in (here, there))
     change = np.abs(after - before)
     return float(change[change > 0].mean()) if change.any() else 0.0
-
-
-def _provenance(target: Target) -> dict[str, Any]:
-    return {
-        "lapwing": __version__,
-        "jax": jax.__version__,
-        "python": platform.python_version(),
-        "transitions": target.experience.n_transitions if target.experience else None,
-        "states": target.n_states,
-    }

@@ -97,14 +97,26 @@ class Representation:
 
     def filter_weights(self, filter: Filter, t: float | None = None) -> np.ndarray:
         """What `embed` multiplies the eigenfunctions after the constant with; `soft` has no such weights."""
-        if (filter, t) not in self._weights:
-            self._weights[filter, t] = self._filter_weights(filter, t)
+        if (filter, t) in self._weights:
+            return self._weights[filter, t]
+        if not self.rotated:
+            raise ConfigError(
+                f"filter {filter!r} needs single eigenfunctions, and this representation was learned "
+                "with rotate=False; use filter='soft' or learn it with rotate=True"
+            )
+        if self.dim < 2:
+            raise ConfigError(f"filter {filter!r} needs dim of 2 or more, not {self.dim}")
+        weights = spectral_weights(self.eigenvalues[1:], filter, t)
+        if not weights.any():
+            raise ConfigError(f"t={t!r} leaves no eigenfunction any weight; lower t")
+        mean = mean_distance(self.reference[:, 1:] * weights)
+        scale = self.soft_distance / mean if mean > 0 else 1.0
+        self._weights[filter, t] = (scale * weights).astype(np.float32)
         return self._weights[filter, t]
 
     def sha256(self) -> str:
         """A digest of all that is computed with, and of what wrappers and agents take from `config`."""
-        arrays = named_arrays(self.encoder, "encoder") | {"coefficients": self.coefficients}
-        arrays |= {"eigenvalues": self.eigenvalues, "reference": self.reference}
+        arrays = self._tensors()
         settings = self.config.get("settings", {})
         facts = {name: self.config.get(name) for name in ("maze", "arena", "step")}
         facts |= {name: settings.get(name) for name in ("observation", "observation_key")}
@@ -118,12 +130,6 @@ class Representation:
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file with everything inside, checked by SHA-256 when it is loaded."""
-        tensors = named_arrays(self.encoder, "encoder")
-        tensors |= {
-            "eigenvalues": self.eigenvalues,
-            "coefficients": self.coefficients,
-            "reference": self.reference,
-        }
         manifest = {
             "format": FORMAT,
             "version": __version__,
@@ -132,26 +138,15 @@ class Representation:
             "soft_distance": self.soft_distance,
             "config": self.config,
         }
-        storage.write_tensors(Path(path), tensors, manifest)
+        storage.write_tensors(Path(path), self._tensors(), manifest)
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        names = ("eigenvalues", "coefficients", "reference")
+        return named_arrays(self.encoder, "encoder") | {name: getattr(self, name) for name in names}
 
     def _combine(self, phi, xp):
         coefficients = xp.asarray(self.coefficients, dtype=phi.dtype)
         return phi @ coefficients[1:] + coefficients[0]
-
-    def _filter_weights(self, filter: Filter, t: float | None) -> np.ndarray:
-        if not self.rotated:
-            raise ConfigError(
-                f"filter {filter!r} needs single eigenfunctions, and this representation was learned "
-                "with rotate=False; use filter='soft' or learn it with rotate=True"
-            )
-        if self.dim < 2:
-            raise ConfigError(f"filter {filter!r} needs dim of 2 or more, not {self.dim}")
-        weights = spectral_weights(self.eigenvalues[1:], filter, t)
-        if not weights.any():
-            raise ConfigError(f"t={t!r} leaves no eigenfunction any weight; lower t")
-        mean = mean_distance(self.reference[:, 1:] * weights)
-        scale = self.soft_distance / mean if mean > 0 else 1.0
-        return (scale * weights).astype(np.float32)
 
     def _answer(self, observations, finish):
         xp: Any = jnp if isinstance(observations, jax.Array) else np
@@ -308,9 +303,9 @@ def _embed_padded(encoder: Encoder, batch: np.ndarray) -> np.ndarray:
 
 def mean_distance(embedded: np.ndarray) -> float:
     """The mean distance between two of these embedded states."""
-    squares = np.sum(np.asarray(embedded, np.float64) ** 2, axis=1)
-    gram = np.asarray(embedded, np.float64) @ np.asarray(embedded, np.float64).T
-    return float(np.mean(np.sqrt(np.maximum(squares[:, None] + squares[None] - 2 * gram, 0.0))))
+    embedded = np.asarray(embedded, np.float64)
+    squares = np.sum(embedded**2, axis=1)
+    return float(np.mean(np.sqrt(np.maximum(squares[:, None] + squares - 2 * (embedded @ embedded.T), 0.0))))
 
 
 def vector_norm(vectors: Any) -> Any:

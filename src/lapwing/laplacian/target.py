@@ -179,20 +179,7 @@ def open_target(
         collected: where an earlier start of the same run may have saved what it collected.
         on_progress: called with (done, all) while steps are taken.
     """
-    return target_of(
-        read_source(source), settings, policy=policy, collected=collected, on_progress=on_progress
-    )
-
-
-def target_of(
-    source: Source,
-    settings: LearnSettings,
-    *,
-    policy: Policy | None = None,
-    collected: Path | None = None,
-    on_progress: Progress | None = None,
-) -> Target:
-    """The target of a source that has been read; the arguments are those of `open_target`."""
+    source = read_source(source)
     check_settings(source, settings, policy)
     if isinstance(source, Maze):
         _refuse_held_out(settings)

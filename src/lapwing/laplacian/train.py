@@ -52,7 +52,7 @@ def train(
     checkpoints: Checkpoints | None = None,
     on_chunk: OnChunk | None = None,
 ) -> Trained:
-    """Learn φ from `target`; `settings` have been through `resolving.resolve`.
+    """Learn φ from `target`; `settings` have been through `choose.resolve`.
 
     Args:
         target: what to learn from.
@@ -161,7 +161,8 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
         most = loss.most_steps if isinstance(loss, DiskLoss) else end - begin
         for first in range(begin, end, most):
             last = min(first + most, end)
-            data = eqx.filter(loss.at(first, last), eqx.is_array)
+            current = loss.at(first, last) if isinstance(loss, DiskLoss) else loss
+            data = eqx.filter(current, eqx.is_array)
             arrays, sums, bad_step = compiled(data, arrays, jnp.int32(first), jnp.int32(last))
             totals = jax.tree.map(jnp.add, totals, sums) if totals else sums
             if bad_step >= 0:

@@ -21,7 +21,7 @@ from lapwing.data.source import DataFile, Source, read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.sampling import surviving_share
-from lapwing.laplacian.target import target_of
+from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
 
 MOST_COMPARED = 100_000
@@ -169,7 +169,7 @@ def _plan(source: Source, key: str | None) -> tuple[str | None, dict[str, Any], 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LapwingWarning)
         try:
-            target = target_of(source, settings)
+            target = open_target(source, settings)
             resolved = resolve(settings, target)
         except LapwingError as error:
             return str(error), {}, ()

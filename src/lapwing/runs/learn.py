@@ -14,7 +14,7 @@ from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import evaluate
 from lapwing.laplacian.learn import learn_resolved, learn_target
 from lapwing.laplacian.representation import Representation, load_representation
-from lapwing.laplacian.target import Target, target_of
+from lapwing.laplacian.target import Target, open_target
 from lapwing.progress import OnProgress, uncounted, within
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.learn import PRESETS, LearnSettings, ResolvedSettings
@@ -165,7 +165,7 @@ def _open_in(
     on_progress: OnProgress | None,
 ) -> Target:
     """Open a target; what was collected for the run in `folder` is not collected again."""
-    return target_of(
+    return open_target(
         source,
         settings,
         policy=policy,

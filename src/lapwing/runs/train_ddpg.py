@@ -26,7 +26,6 @@ from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.evaluate import path_correlations
 from lapwing.laplacian.learn import represent
-from lapwing.laplacian.online import LAM_FINAL, PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
 from lapwing.progress import OnProgress, within
@@ -41,7 +40,7 @@ from lapwing.runs.train import (
 )
 from lapwing.settings.agents import RANDOM_STEPS, ControlSettings, ResolvedControl
 from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
-from lapwing.shaping.online import OnlinePhi
+from lapwing.shaping.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
 
 GATE = 0.85

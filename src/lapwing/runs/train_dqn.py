@@ -22,7 +22,6 @@ from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, nearest
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.learn import represent
-from lapwing.laplacian.online import PhiLearner
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import open_target
 from lapwing.laplacian.train import encoder_spec, untrained_encoder
@@ -40,7 +39,7 @@ from lapwing.runs.train import (
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.learn import PRESETS, LearnSettings, RewardForm
 from lapwing.shaping.audit import WITHIN, Audit, audit
-from lapwing.shaping.online import OnlineRewards
+from lapwing.shaping.online import OnlineRewards, PhiLearner
 from lapwing.shaping.rewards import SHAPED_BY_PHI, ToGoal, chosen_filter
 from lapwing.shaping.tasks import GridTask, default_scale, embedded_states, grid_task
 

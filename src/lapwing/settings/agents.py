@@ -9,12 +9,11 @@ from lapwing.errors import ConfigError
 from lapwing.settings.checks import (
     MOST_STEPS,
     SavedSettings,
-    check_field,
+    check_fields,
     check_kinds,
     check_known,
-    check_network_size,
+    check_network,
     check_size,
-    checked_hidden,
     chosen_by_lapwing,
     from_preset,
 )
@@ -78,19 +77,15 @@ class AgentSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         check_kinds(self)
-        for name in ("episode_length", "evaluate_every", "target_every"):
-            check_field(self, name, whole=True, least=1, below=MOST_STEPS)
-        for name in ("steps", "random_steps"):
-            check_field(self, name, whole=True, least=1, below=2**30)
-        check_field(self, "batch", whole=True, least=1)
-        check_field(self, "seed", whole=True, least=0, below=2**32)
-        check_field(self, "gamma", above=0, below=1)
-        for name in ("scale", "learning_rate"):
-            check_field(self, name, above=0)
-        for name in ("epsilon", "target_rate"):
-            check_field(self, name, least=0, most=1)
-        object.__setattr__(self, "hidden", checked_hidden(self.hidden))
-        check_network_size(self.hidden, self.batch)
+        periods = ("episode_length", "evaluate_every", "target_every")
+        check_fields(self, *periods, whole=True, least=1, below=MOST_STEPS)
+        check_fields(self, "steps", "random_steps", whole=True, least=1, below=2**30)
+        check_fields(self, "batch", whole=True, least=1)
+        check_fields(self, "seed", whole=True, least=0, below=2**32)
+        check_fields(self, "gamma", above=0, below=1)
+        check_fields(self, "scale", "learning_rate", above=0)
+        check_fields(self, "epsilon", "target_rate", least=0, most=1)
+        check_network(self)
         check_size("steps", 8 * (self.random_steps + self.steps))
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
 
@@ -158,24 +153,20 @@ class ControlSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         check_kinds(self)
-        for name in ("envs", "batch"):
-            check_field(self, name, whole=True, least=1)
+        check_fields(self, "envs", "batch", whole=True, least=1)
         for name in ("steps", "random_steps", "evaluate_every"):
-            check_field(self, name, whole=True, least=1, below=2**30)
+            check_fields(self, name, whole=True, least=1, below=2**30)
             if (getattr(self, name) or 0) % self.envs:
                 raise ConfigError(
                     f"{name} must be a multiple of envs, which is {self.envs}, not {getattr(self, name)}; "
                     "all bodies take a step at once"
                 )
-        check_field(self, "seed", whole=True, least=0, below=2**32)
-        check_field(self, "gamma", above=0, below=1)
-        for name in ("cell", "actor_rate", "critic_rate"):
-            check_field(self, name, above=0)
-        for name in ("target_rate", "noise_settle"):
-            check_field(self, name, least=0, most=1)
-        check_field(self, "noise_spread", least=0)
-        object.__setattr__(self, "hidden", checked_hidden(self.hidden))
-        check_network_size(self.hidden, self.batch)
+        check_fields(self, "seed", whole=True, least=0, below=2**32)
+        check_fields(self, "gamma", above=0, below=1)
+        check_fields(self, "cell", "actor_rate", "critic_rate", above=0)
+        check_fields(self, "target_rate", "noise_settle", least=0, most=1)
+        check_fields(self, "noise_spread", least=0)
+        check_network(self)
         check_size("envs", 4 * self.envs * self.batch)
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
 

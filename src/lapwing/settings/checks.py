@@ -98,11 +98,14 @@ def checked_hidden(value: Any) -> tuple[int, ...]:
     return tuple(checked("hidden", width, whole=True, least=1) for width in value)
 
 
-def check_network_size(hidden: Sequence[int], batch: int) -> None:
-    """Refuse layers whose weights, or batches whose activations, are more than the machine's memory."""
+def check_network(settings: Any) -> None:
+    """Check `hidden`, and that the weights and the activations of a batch fit into the machine's memory."""
+    if settings.hidden is not None:
+        object.__setattr__(settings, "hidden", checked_hidden(settings.hidden))
+    hidden = settings.hidden or ()
     weights = sum(inputs * outputs for inputs, outputs in pairwise((1, *hidden, 1)))
     check_size("hidden", 12 * weights)  # with Adam's two moments
-    check_size("batch", 4 * batch * max(hidden, default=1))
+    check_size("batch", 4 * settings.batch * max(hidden, default=1))
 
 
 def check_size(name: str, least: int) -> None:
@@ -142,7 +145,8 @@ def chosen_by_lapwing(what: str) -> Any:
     return tyro.conf.arg(help_behavior_hint=lambda value: f"(default: {what if value == 'None' else value})")
 
 
-def check_field(settings: Any, name: str, **bounds: Any) -> None:
-    """Check one number of a frozen dataclass, if it is there, and keep it as a Python number."""
-    if getattr(settings, name) is not None:
-        object.__setattr__(settings, name, checked(name, getattr(settings, name), **bounds))
+def check_fields(settings: Any, *names: str, **bounds: Any) -> None:
+    """Check numbers of a frozen dataclass, those that are there, and keep them as Python numbers."""
+    for name in names:
+        if getattr(settings, name) is not None:
+            object.__setattr__(settings, name, checked(name, getattr(settings, name), **bounds))

@@ -1,6 +1,6 @@
 """Every setting of learning, documented once; the command line and the saved file are made from it.
 
-A setting left at None is chosen from the data by `resolving.resolve` and recorded with its value.
+A setting left at None is chosen from the data by `choose.resolve` and recorded with its value.
 """
 
 import dataclasses
@@ -12,11 +12,10 @@ import tyro
 from lapwing.settings.checks import (
     MOST_STEPS,
     SavedSettings,
-    check_field,
+    check_fields,
     check_kinds,
-    check_network_size,
+    check_network,
     check_size,
-    checked_hidden,
     chosen_by_lapwing,
     from_preset,
 )
@@ -114,22 +113,16 @@ class LearnSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
         check_kinds(self)
-        for name in ("dim", "fourier_features"):
-            check_field(self, name, whole=True, least=1)
-        for name in ("episode_length", "transitions", "steps", "stop"):
-            check_field(self, name, whole=True, least=1, below=MOST_STEPS)
-        check_field(self, "batch", whole=True, least=2)
-        check_field(self, "oversample", whole=True, least=0)
-        check_field(self, "num_envs", whole=True, least=1)
-        check_field(self, "held_out", least=0, most=0.5)
-        check_field(self, "seed", whole=True, least=0, below=2**32)
-        for name in ("lam", "lam_final"):
-            check_field(self, name, least=0, below=1)
-        for name in ("beta", "delta", "learning_rate", "fourier_bandwidth"):
-            check_field(self, name, above=0)
-        if self.hidden is not None:
-            object.__setattr__(self, "hidden", checked_hidden(self.hidden))
-        check_network_size(self.hidden or (), self.batch)
+        steps = ("episode_length", "transitions", "steps", "stop")
+        check_fields(self, *steps, whole=True, least=1, below=MOST_STEPS)
+        check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
+        check_fields(self, "batch", whole=True, least=2)
+        check_fields(self, "oversample", whole=True, least=0)
+        check_fields(self, "held_out", least=0, most=0.5)
+        check_fields(self, "seed", whole=True, least=0, below=2**32)
+        check_fields(self, "lam", "lam_final", least=0, below=1)
+        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", above=0)
+        check_network(self)
         # A dimension or a feature is at least one weight with its moments; an environment some bytes.
         for name, least in (("dim", 12), ("oversample", 12), ("fourier_features", 12), ("num_envs", 1024)):
             check_size(name, least * (getattr(self, name) or 0))
@@ -142,7 +135,7 @@ class LearnSettings(SavedSettings):
 
 @dataclass(frozen=True)
 class ResolvedSettings(LearnSettings):
-    """Settings in which nothing is left open; `resolving.resolve` makes them."""
+    """Settings in which nothing is left open; `choose.resolve` makes them."""
 
     dim: int = 20
     estimator: Estimator = "exact"

@@ -14,11 +14,10 @@ from scipy.stats import chi2
 
 from lapwing.envs.arena import EPISODE_LENGTH
 from lapwing.laplacian.encoders import MLP, EncoderSpec, Linear, init_encoder
-from lapwing.laplacian.online import LAM_FINAL, PhiLearner
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.sampling import sample_recent_pairs
 from lapwing.settings.learn import PRESETS, LearnSettings
-from lapwing.shaping.online import OnlinePhi
+from lapwing.shaping.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.shaping.rewards import Goal, GoalReward
 
 # Which pairs
