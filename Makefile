@@ -36,8 +36,12 @@ demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/dem
 
 setup: .venv/.dev ## make .venv with the package, the development tools and the docs tools
 
+# Most of the time of a first run is compilation: without LLVM's optimisation it is a third shorter. The numeric
+# tests run once more with it, in `make test-isa`.
+QUICK_COMPILATION = XLA_FLAGS="$${XLA_FLAGS:---xla_backend_optimization_level=0}"
+
 test: .venv/.dev ## run the tests and the doctests, but for those that are marked slow
-	$(PYTEST) -m 'not slow' $(ARGS)
+	$(QUICK_COMPILATION) $(PYTEST) -m 'not slow' $(ARGS)
 
 test-slow: .venv/.dev ## run the slow tests
 	$(PYTEST) -m slow $(ARGS)
@@ -46,7 +50,7 @@ test-isa: .venv/.dev ## run the tests marked numeric as on a CPU that only has t
 	XLA_FLAGS=--xla_cpu_max_isa=$(ISA) OPENBLAS_CORETYPE=$(CORE_$(ISA)) $(PYTEST) -m 'numeric and not slow' tests $(ARGS)
 
 coverage: .venv/.dev ## run the tests and print how much of the package they reach
-	$(PYTEST) -m 'not slow' --cov=lapwing --cov-report=term:skip-covered $(ARGS)
+	$(QUICK_COMPILATION) $(PYTEST) -m 'not slow' --cov=lapwing --cov-report=term:skip-covered $(ARGS)
 
 lint: .venv/.dev ## check style, format, types and which folder imports which
 	$(BIN)/ruff check .

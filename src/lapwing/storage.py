@@ -273,7 +273,7 @@ def lock(folder: Path) -> Iterator[None]:
             holder.acquire(blocking=False)
         except Timeout as error:
             raise StorageError(
-                f"another process is writing to {folder}; wait for it or choose another --out"
+                f"another process is writing to {folder}; wait for it, or use another folder"
             ) from error
     try:
         yield

@@ -298,8 +298,15 @@ def test_a_run_of_version_0_1_0_can_be_loaded_and_evaluated_but_not_resumed(
 
 def test_a_configuration_that_only_has_the_keys_is_no_run(tmp_path):
     foreign = {"format": 1, "version": "0.1.0", "target": {"kind": "maze"}, "settings": {}, "model": "gpt"}
-    for changed in ({}, {"target": "prod"}, {"format": 2}, {"format": 2, "sha256": "0" * 64}):
-        (tmp_path / "config.json").write_text(json.dumps(foreign | changed))
+    others = [{}, {"target": "prod"}, {"format": 2}, {"format": 2, "sha256": "0" * 64}]
+    known = dict.fromkeys(("resolved", "prepare_seconds", "compile_seconds"), 1)
+    others += [known, known | {"version": "3"}, known | {"settings": {"seed": 0, "size": "XL"}}]
+    others += [known | {"target": {"kind": "x"}, "settings": {"seed": 0}}]
+    for changed in others:
+        described = foreign | changed
+        if "resolved" in described:  # all the keys of a run, and no other
+            del described["model"]
+        (tmp_path / "config.json").write_text(json.dumps(described))
         (tmp_path / "metrics.jsonl").write_bytes(b"not lapwing's")
         before = content(tmp_path)
         for flag in ({}, {"overwrite": True}, {"resume": True}):

@@ -26,7 +26,7 @@ class RunOptions:
     overwrite: bool = False
     """Replace the run that is in the folder."""
     resume: bool = False
-    """Go on with the run in the folder where it was interrupted."""
+    """Resume the run in the folder where it was interrupted."""
     json: bool = False
     """Print the measures as one line of JSON on standard output, and nothing else there."""
 

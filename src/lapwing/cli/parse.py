@@ -89,7 +89,7 @@ def _target_in(arguments: list[str]) -> str:
     """The first word that is neither an option nor its value; "" if there is none.
 
     Example:
-        >>> _target_in(["--resume", "--hidden", "8", "8", "--out", "PointUMaze", "HardMaze"])
+        >>> _target_in(["--resume", "--hidden", "8", "1e2", "--out", "PointUMaze", "HardMaze"])
         'HardMaze'
     """
     hints = get_type_hints(Train) | get_type_hints(TrainInArena)
@@ -102,9 +102,17 @@ def _target_in(arguments: list[str]) -> str:
         name = word.lstrip("-").replace("-", "_")
         if "=" not in word and name not in flags and words:
             words.popleft()
-        while words and (words[0] in ("True", "False") or words[0].isdigit()):  # of --fast, of --hidden
+        while words and (words[0] in ("True", "False") or _is_number(words[0])):  # of --fast, of --hidden
             words.popleft()
     return ""
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -> str:

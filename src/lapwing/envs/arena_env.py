@@ -177,7 +177,12 @@ class ControlVectorEnv(VectorEnv):
 
     Args:
         num_envs: how many bodies.
-        body, maze, goal, cell, fast, render_mode: as of `ControlEnv`; pictures are one a body.
+        body: as of `ControlEnv`.
+        maze: as of `ControlEnv`.
+        goal: as of `ControlEnv`.
+        cell: as of `ControlEnv`.
+        fast: as of `ControlEnv`.
+        render_mode: as of `ControlEnv`; pictures are one a body.
         max_episode_steps: after how many steps an episode is truncated.
         autoreset_mode: when a new episode begins: with the next step, in the same step, or at a reset.
     """

@@ -26,7 +26,9 @@ from lapwing.laplacian.representation import (
     load_representation,
     named_arrays,
 )
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.checks import SavedSettings
+from lapwing.settings.learn import LearnSettings
 
 FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
 """The formats of config.json: the one that is written, and the one before, which can still be read."""
@@ -44,6 +46,7 @@ _KEYS_OF_FORMAT_1 = (
     {"format", "version", "kind", "target", "settings", "phi"},
 )
 """What config.json held before it had a digest: that of a representation, and that of an agent."""
+_TARGETS_OF_FORMAT_1 = ("maze", "arena", "plane", "gym", "env", "minari", "data", "experience")
 
 Settings = TypeVar("Settings", bound=SavedSettings)
 
@@ -263,8 +266,8 @@ class RunFolder:
             )
         if there["version"] != __version__:
             raise CheckpointError(
-                f"{self.path} was begun by lapwing {there['version']}; lapwing {__version__} cannot go "
-                "on to the same bits: use that version, or start again with --overwrite"
+                f"{self.path} was begun by lapwing {there['version']}; lapwing {__version__} cannot "
+                "resume it to the same bits: use that version, or start again with --overwrite"
             )
         for name, value in config.items():
             if there.get(name) != value:
@@ -309,12 +312,34 @@ def _claims_to_be_ours(content: Any) -> bool:
 
 
 def _check_described(path: Path, config: dict[str, Any]) -> None:
-    """Refuse what describes no run; where there is no digest to tell, by its keys."""
+    """Refuse what describes no run; where there is no digest to tell, by all that it says."""
     target, settings = config.get("target"), config.get("settings")
     described = isinstance(target, dict) and isinstance(target.get("kind"), str)
-    ours = config["format"] != WITHOUT_DIGESTS or config.keys() in _KEYS_OF_FORMAT_1
+    ours = config["format"] != WITHOUT_DIGESTS or _is_of_format_1(config)
     if not (described and ours and isinstance(settings, dict)):
         raise CheckpointError(f"{path} is damaged, or not lapwing's: it does not describe a run")
+
+
+def _is_of_format_1(config: dict[str, Any]) -> bool:
+    """Whether version 0.1.0 can have written this: its keys, its kinds of target, settings that it had."""
+    target, settings = config["target"], config.get("settings")
+    if config.keys() not in _KEYS_OF_FORMAT_1 or config["version"] != "0.1.0":
+        return False
+    if (
+        target.get("kind") not in _TARGETS_OF_FORMAT_1
+        or not isinstance(settings, dict)
+        or "seed" not in settings
+    ):
+        return False
+    return any(_can_be_read(kind, settings) for kind in (LearnSettings, AgentSettings, ControlSettings))
+
+
+def _can_be_read(kind: type[SavedSettings], settings: dict[str, Any]) -> bool:
+    try:
+        kind.from_json(settings)
+    except (ConfigError, TypeError, AttributeError):
+        return False
+    return True
 
 
 def _difference(path: Path, name: str, there: Any, here: Any) -> str:
