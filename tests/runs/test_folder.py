@@ -301,7 +301,7 @@ def test_a_configuration_that_only_has_the_keys_is_no_run(tmp_path):
     others = [{}, {"target": "prod"}, {"format": 2}, {"format": 2, "sha256": "0" * 64}]
     known = dict.fromkeys(("resolved", "prepare_seconds", "compile_seconds"), 1)
     others += [known, known | {"version": "3"}, known | {"settings": {"seed": 0, "size": "XL"}}]
-    others += [known | {"target": {"kind": "x"}, "settings": {"seed": 0}}]
+    others += [known | {"target": {"kind": "x"}, "settings": {"seed": 0}}, known | {"target": "prod"}]
     for changed in others:
         described = foreign | changed
         if "resolved" in described:  # all the keys of a run, and no other

@@ -314,22 +314,19 @@ def _claims_to_be_ours(content: Any) -> bool:
 def _check_described(path: Path, config: dict[str, Any]) -> None:
     """Refuse what describes no run; where there is no digest to tell, by all that it says."""
     target, settings = config.get("target"), config.get("settings")
-    described = isinstance(target, dict) and isinstance(target.get("kind"), str)
-    ours = config["format"] != WITHOUT_DIGESTS or _is_of_format_1(config)
-    if not (described and ours and isinstance(settings, dict)):
+    described = (
+        isinstance(target, dict) and isinstance(target.get("kind"), str) and isinstance(settings, dict)
+    )
+    if not described or (config["format"] == WITHOUT_DIGESTS and not _is_of_format_1(config)):
         raise CheckpointError(f"{path} is damaged, or not lapwing's: it does not describe a run")
 
 
 def _is_of_format_1(config: dict[str, Any]) -> bool:
     """Whether version 0.1.0 can have written this: its keys, its kinds of target, settings that it had."""
-    target, settings = config["target"], config.get("settings")
-    if config.keys() not in _KEYS_OF_FORMAT_1 or config["version"] != "0.1.0":
+    settings = config["settings"]
+    if config.keys() not in _KEYS_OF_FORMAT_1 or config["version"] != "0.1.0" or "seed" not in settings:
         return False
-    if (
-        target.get("kind") not in _TARGETS_OF_FORMAT_1
-        or not isinstance(settings, dict)
-        or "seed" not in settings
-    ):
+    if config["target"]["kind"] not in _TARGETS_OF_FORMAT_1:
         return False
     return any(_can_be_read(kind, settings) for kind in (LearnSettings, AgentSettings, ControlSettings))
 
