@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
+from lapwing.laplacian import closed_form
 from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, multi_step_eigenvalues
+from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
@@ -23,13 +25,27 @@ from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
-from lapwing.settings.learn import EncoderName, LearnSettings, ResolvedSettings
+from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
 
 LARGEST_LAM = 0.9999
 SCARCE_BANDWIDTH = 1 / 3
 """What remains of the Fourier bandwidth where data is scarce: smoother functions need fewer visits."""
 SCARCE_VISITS = 100
 """Below so many transitions a state, data is scarce."""
+GRADIENT_SETTINGS = (
+    "steps",
+    "stop",
+    "batch",
+    "learning_rate",
+    "schedule",
+    "hidden",
+    "fourier_features",
+    "fourier_bandwidth",
+    "lam_final",
+    "past_end",
+    "standardise",
+)
+"""Settings that closed-form has no use for."""
 FOLDS = 4
 PATIENCE = 30
 """A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
@@ -37,18 +53,43 @@ LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fouri
 
 
 def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None) -> ResolvedSettings:
-    """The same settings with every None given a value; `on_trial` sees the progress of a trial, if any."""
+    """The same settings with every None given a value; `on_trial` sees the progress of trials, if any."""
+    return choose(settings, target, on_trial=on_trial)[0]
+
+
+def choose(
+    settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """The resolved settings, and what was tried on validation episodes: the chosen one first."""
+    resolved = _by_rules(settings, target)
+    if resolved.estimator == "closed-form":
+        return _by_trials(settings, resolved, target, on_trial)
+    if target.states is None and settings.lam is not None:
+        eigenvalues = np.zeros(resolved.dim)  # nothing is known of them, and nothing depends on them
+    else:
+        eigenvalues = _estimated_eigenvalues(resolved, target)
+    if settings.lam is None:
+        lam = _lam(eigenvalues[resolved.dim - 1], resolved, target)
+        resolved = dataclasses.replace(resolved, lam=lam)
+    _warn(resolved, target, eigenvalues)
+    if _may_over_fit(settings, resolved, target):
+        resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
+    return resolved, []
+
+
+def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
+    """What needs no look at the spectrum; λ and what trials decide are left as they are."""
     states = target.n_states
     dim = settings.dim if settings.dim is not None else min(20, states or 20)
     if states is not None and dim > states:
         raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
-    estimator = settings.estimator or (
-        "exact" if states is not None and states <= DENSE_LIMIT else "pairwise"
-    )
+    estimator = settings.estimator or default_estimator(settings, target)
     _check_estimator(estimator, settings, target)
     paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
     encoder = settings.encoder or default_encoder(target.observation_shape)
+    if estimator == "closed-form":
+        encoder = "bumps"
     if paper and settings.encoder is None and encoder == "fourier":
         encoder = "mlp"
     steps = settings.steps or _steps(estimator, encoder, states)
@@ -68,7 +109,7 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
         "standardise": standardise,
         "encoder": encoder,
         "hidden": settings.hidden if settings.hidden is not None else hidden,
-        "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
+        "learning_rate": settings.learning_rate or LEARNING_RATES.get(encoder, 1.0),
         "beta": settings.beta or (dim / 20 if paper else 1.0),
         "lam": settings.lam or 0.0,
         "held_out": target.held_out,
@@ -77,17 +118,25 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
     encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
     if encoder == "fourier" and settings.fourier_bandwidth is None:
         resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
-    if target.states is None and settings.lam is not None:
-        eigenvalues = np.zeros(dim)  # nothing is known of them, and nothing depends on them
-    else:
-        eigenvalues = _estimated_eigenvalues(resolved, target)
-    if settings.lam is None:
-        lam = _lam(eigenvalues[dim - 1], resolved, target)
-        resolved = dataclasses.replace(resolved, lam=lam)
-    _warn(resolved, target, eigenvalues)
-    if _may_over_fit(settings, resolved, target):
-        resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
     return resolved
+
+
+def _by_trials(
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target, on_trial: OnChunk | None
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """The bumps that serve validation episodes best; or a network, if it does so better."""
+    names = [field.name for field in dataclasses.fields(closed_form.Choice)]
+    fixed = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    learned_from = target.learned_from
+    tried = closed_form.choose(
+        learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
+    )
+    best = tried[0]
+    assert best.choice is not None
+    values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
+    lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
+    chosen = dataclasses.asdict(best.choice) | {"lam": lam}
+    return dataclasses.replace(resolved, **chosen), tried
 
 
 def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:
@@ -111,6 +160,8 @@ def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
 
 def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     """Enough for the loss to be flat at the end, on every maze tried."""
+    if estimator == "closed-form":
+        return 1
     if estimator != "exact":
         return 6_000
     if encoder == "conv":
@@ -118,7 +169,26 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     return 1_000 if (states or 0) <= 500 else 1_500
 
 
+def default_estimator(settings: LearnSettings, target: Target) -> Estimator:
+    """No gradient steps for continuous vectors, unless a setting asks for them."""
+    if target.states is not None:
+        return "exact" if len(target.states) <= DENSE_LIMIT else "pairwise"
+    if settings.encoder == "bumps":
+        return "closed-form"
+    plain = settings.preset == "default" and settings.encoder is None and settings.rotate
+    gradient = any(getattr(settings, name) != getattr(LearnSettings, name) for name in GRADIENT_SETTINGS)
+    return "closed-form" if plain and not gradient and len(target.observation_shape) == 1 else "pairwise"
+
+
 def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
+    if (estimator == "closed-form") != (settings.encoder == "bumps") and settings.encoder is not None:
+        raise ConfigError(
+            f"encoder bumps and estimator closed-form go together, not {settings.encoder} with {estimator}; "
+            "leave one of them out"
+        )
+    if estimator == "closed-form":
+        _check_closed_form(settings, target)
+        return
     if estimator == "exact":
         if target.n_states is None:
             raise ConfigError(
@@ -141,13 +211,24 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
         )
 
 
+def _check_closed_form(settings: LearnSettings, target: Target) -> None:
+    given = [name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(LearnSettings, name)]
+    if given:
+        raise ConfigError(
+            f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form takes "
+            "no steps; leave one of them out"
+        )
+    if target.experience is None or target.observation_shape == ():
+        raise ConfigError("estimator closed-form needs episodes of vectors or images; use --estimator exact")
+
+
 def _lam(eigenvalue: float, settings: ResolvedSettings, target: Target) -> float:
     """1 - λ near the d-th one-step eigenvalue: λ decides how well the eigenfunctions separate.
 
     Where pairs are drawn within episodes, no more than half of an episode ahead in the mean.
     """
     lam = 1 - eigenvalue
-    if settings.estimator != "exact" and target.experience is not None:
+    if settings.estimator in ("sampled", "pairwise") and target.experience is not None:
         lam = min(lam, 1 - 2 / max(2.0, float(np.mean(target.learned_from.lengths)) - 1))
     return float(round(min(max(lam, 0.0), LARGEST_LAM), 4))
 

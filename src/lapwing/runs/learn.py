@@ -10,7 +10,8 @@ from lapwing.data.collect import Policy
 from lapwing.data.experience import Experience
 from lapwing.data.source import Source, describe, read_source, recall_to_collect
 from lapwing.errors import ConfigError
-from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.choose import choose
+from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.evaluate import evaluate
 from lapwing.laplacian.learn import learn_resolved, learn_target
 from lapwing.laplacian.representation import Representation, load_representation
@@ -96,9 +97,10 @@ def run(
             folder.begin(config | _prepared(settings, target, on_progress))
         begun = folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
+        tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
         _keep_experience(folder, target)
         representation, trained = learn_resolved(
-            target, resolved, checkpoints=folder, on_progress=on_progress
+            target, resolved, tried=tried, checkpoints=folder, on_progress=on_progress
         )
         representation.save(folder.representation)
         with uncounted("evaluating", on_progress):
@@ -123,9 +125,10 @@ def run(
 def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress | None) -> dict[str, Any]:
     """The resolved settings, as JSON can hold them, and what resolving took."""
     with uncounted("preparing", on_progress), stopwatch() as watch:
-        resolved = resolve(settings, target, on_trial=within("trying out", on_progress))
+        resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
     return {
         "resolved": resolved.as_json(),
+        "tried": [trial.as_json() for trial in tried],
         "prepare_seconds": watch.working,
         "compile_seconds": watch.compiling,
     }

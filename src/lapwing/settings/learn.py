@@ -20,8 +20,8 @@ from lapwing.settings.checks import (
     from_preset,
 )
 
-Estimator = Literal["sampled", "pairwise", "exact"]
-EncoderName = Literal["linear", "mlp", "fourier", "conv"]
+Estimator = Literal["sampled", "pairwise", "exact", "closed-form"]
+EncoderName = Literal["linear", "mlp", "fourier", "conv", "bumps"]
 Schedule = Literal["constant", "cosine"]
 Filter = Literal["soft", "unit", "commute", "heat"]
 RewardForm = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "potential"]
@@ -51,9 +51,13 @@ class LearnSettings(SavedSettings):
     true_chain: bool = False
     """Learn from a maze's transition matrix itself in place of experience."""
     estimator: Annotated[
-        Estimator | None, chosen_by_lapwing("exact for up to 5,000 enumerated states, else pairwise")
+        Estimator | None,
+        chosen_by_lapwing(
+            "exact for up to 5,000 enumerated states, closed-form for continuous vectors, else pairwise"
+        ),
     ] = None
-    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none)."""
+    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none); or closed-form,
+    which takes no gradient steps: the best combination of bumps is solved for."""
     lam: Annotated[float | None, chosen_by_lapwing("1 - λ near the dim-th eigenvalue")] = None
     """λ of the multi-step transitions P_λ; 0 is one step."""
     lam_final: Annotated[float | None, chosen_by_lapwing("lam")] = None
@@ -77,7 +81,8 @@ class LearnSettings(SavedSettings):
     schedule: Schedule = "cosine"
     """What becomes of the step size: constant, or down to zero along a cosine."""
     encoder: Annotated[EncoderName | None, chosen_by_lapwing("by the observation")] = None
-    """The network: linear for indices, fourier or mlp for vectors, conv for images."""
+    """The network: linear for indices; fourier or mlp for vectors; conv for images; bumps for both, with
+    closed-form."""
     hidden: Annotated[
         tuple[int, ...] | None, chosen_by_lapwing("256 256, or 128 128 for continuous states")
     ] = None
@@ -89,6 +94,16 @@ class LearnSettings(SavedSettings):
         chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
     ] = None
     """The standard deviation of half of those directions; that of the others ranges from 1 to it."""
+    bumps: Annotated[int | None, chosen_by_lapwing("150, 300 or 600, by validation episodes")] = None
+    """How many Gaussian bumps are combined (with closed-form, as the next three)."""
+    bump_width: Annotated[float | None, chosen_by_lapwing("by validation episodes")] = None
+    """Their standard deviation, in median distances between neighbouring centres."""
+    slowness: Annotated[float | None, chosen_by_lapwing("0, 0.5 or 1, by validation episodes")] = None
+    """How much less a linear coordinate counts the faster it changes: the power of its eigenvalue."""
+    cutoff: Annotated[float | None, chosen_by_lapwing("1e-9 to 1e-3, by validation episodes")] = None
+    """Directions with less than this share of the largest variance are not used."""
+    trials: int = 6
+    """How many bases are tried on validation episodes at most; from 7 on, networks are among them."""
     standardise: Annotated[
         bool | None,
         chosen_by_lapwing("True; in the preset paper for images alone"),
@@ -115,16 +130,19 @@ class LearnSettings(SavedSettings):
         check_kinds(self)
         steps = ("episode_length", "transitions", "steps", "stop")
         check_fields(self, *steps, whole=True, least=1, below=MOST_STEPS)
-        check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
+        check_fields(self, "dim", "fourier_features", "num_envs", "bumps", "trials", whole=True, least=1)
         check_fields(self, "batch", whole=True, least=2)
         check_fields(self, "oversample", whole=True, least=0)
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "lam", "lam_final", least=0, below=1)
-        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", above=0)
+        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", "bump_width", above=0)
+        check_fields(self, "slowness", least=0, most=4)
+        check_fields(self, "cutoff", above=0, below=1)
         check_network(self)
         # A dimension or a feature is at least one weight with its moments; an environment some bytes.
-        for name, least in (("dim", 12), ("oversample", 12), ("fourier_features", 12), ("num_envs", 1024)):
+        sizes = {"dim": 12, "oversample": 12, "fourier_features": 12, "num_envs": 1024, "bumps": 4_096}
+        for name, least in sizes.items():
             check_size(name, least * (getattr(self, name) or 0))
 
     @classmethod
