@@ -1,6 +1,6 @@
 """φ as Gaussian bumps over slow linear coordinates: one layer of radial units, combined linearly.
 
-z = (x - shift) P are linear functions of the observation, scaled by how slowly they change. Around centres c_j
+z = (x - shift) P are linear functions of the observation, scaled by how slowly they change. At centres c_j
 that the data chose stand the bumps exp(-‖z - c_j‖² / 2w²), and φ is a linear function of z and of the bumps.
 Where states lie on a surface of few dimensions, as positions and joint angles do, such functions come nearer
 to the eigenfunctions than a trained network, and the best combination is known in closed form

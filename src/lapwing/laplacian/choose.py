@@ -215,8 +215,8 @@ def _check_closed_form(settings: LearnSettings, target: Target) -> None:
     given = [name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(LearnSettings, name)]
     if given:
         raise ConfigError(
-            f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form takes "
-            "no steps; leave one of them out"
+            f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form "
+            "takes no steps; leave one of them out"
         )
     if target.experience is None or target.observation_shape == ():
         raise ConfigError("estimator closed-form needs episodes of vectors or images; use --estimator exact")
