@@ -19,7 +19,8 @@ from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.serialization import serialize_space
 from PIL import Image
 
-from lapwing.data.minari import MinariData, open_minari, space_from_json
+from lapwing.data.minari import MinariData, open_minari
+from lapwing.data.minari_spaces import space_from_json
 from lapwing.data.source import describe, read_source, recall
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 
@@ -699,7 +700,7 @@ class TestJpeg:
 class TestDamage:
     def test_h5py_is_missing(self, cartpole, monkeypatch):
         monkeypatch.setitem(sys.modules, "h5py", None)
-        assert "lapwing[minari]" in refusal(cartpole, ConfigError)
+        assert "lapwing[hdf5]" in refusal(cartpole, ConfigError)
 
     @pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
     def test_no_hdf5(self, content, cartpole):

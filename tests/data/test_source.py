@@ -13,7 +13,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from lapwing.data.experience import Experience
-from lapwing.data.files import save_episodes
+from lapwing.data.folders import save_episodes
 from lapwing.data.source import (
     DataFile,
     GymEnv,

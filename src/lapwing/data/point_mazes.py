@@ -68,11 +68,12 @@ class _Walkers:
         self.maze, self.kind = maze, kind
         self.generators = [np.random.default_rng([seed, episode]) for episode in range(episodes)]
         self.noise = np.stack([each.normal(0.0, ACTION_NOISE, (length, 2)) for each in self.generators])
-        starts = [each.integers(len(maze.cells)) for each in self.generators]
+        starts = [int(each.integers(len(maze.cells))) for each in self.generators]
         self.seen = np.stack([self._place(*pair) for pair in enumerate(starts)])
         self.points = maze.points_at(self.seen)
-        self.goal_cells = np.array([self._goal(*pair) for pair in enumerate(starts)])
-        self.goals = np.stack([self._place(*pair) for pair in enumerate(self.goal_cells)])
+        goals = [self._goal(*pair) for pair in enumerate(starts)]
+        self.goal_cells = np.array(goals)
+        self.goals = np.stack([self._place(*pair) for pair in enumerate(goals)])
 
     def step(self, step: int) -> np.ndarray:
         """The actions that are taken; each point then has moved, and `seen` is what it saw."""
@@ -81,10 +82,10 @@ class _Walkers:
         self.seen = self.points[:, :2].copy()
         if self.kind == "navigate":
             there = np.linalg.norm(self.seen - self.goals, axis=1) <= self.maze.goal_radius
-            for episode in np.flatnonzero(there):
-                self.goal_cells[episode] = self._goal(episode, None)
-                self.goals[episode] = self._place(episode, self.goal_cells[episode])
-        for episode in np.flatnonzero(self.maze.taken_in(self.seen)):
+            for episode in np.flatnonzero(there).tolist():
+                goal = self._goal(episode)
+                self.goal_cells[episode], self.goals[episode] = goal, self._place(episode, goal)
+        for episode in np.flatnonzero(self.maze.taken_in(self.seen)).tolist():
             exit_ = self.generators[episode].integers(len(self.maze.exits))
             self.points[episode] = self.maze.points_at(self.maze.exits[exit_])
         return actions
@@ -96,13 +97,13 @@ class _Walkers:
         away = maze.centres(maze.cells[maze.next_cell[here, self.goal_cells]]) - positions
         return away / (np.linalg.norm(away, axis=1, keepdims=True) + 1e-6)
 
-    def _goal(self, episode: int, start: int | None) -> int:
+    def _goal(self, episode: int, start: int = 0) -> int:
         """The index of a goal's cell; for `stitch` the start itself, if none is four cells away."""
         if self.kind == "navigate":
             choices = self.maze.junctions
         else:
             choices = np.flatnonzero(self.maze.steps_between[start] == CELLS_AWAY)
-        return int(self.generators[episode].choice(choices)) if len(choices) else int(start or 0)
+        return int(self.generators[episode].choice(choices)) if len(choices) else start
 
     def _place(self, episode: int, cell: int) -> np.ndarray:
         """A position in a cell, not far from its middle."""

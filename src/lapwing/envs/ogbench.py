@@ -2,14 +2,15 @@
 
 An action displaces the point by a fifth of itself; then MuJoCo simulates five short steps, in which walls
 push a ball of radius 0.7 away and nothing else moves it. So MuJoCo is asked only for those balls that touch
-a wall, fewer than one in a hundred, and the result is that of the environment to the last bit.
+a wall, about one step in a hundred, and the result is that of the environment to the last bit.
 
 Positions are (x, y). The map, the sizes and the physical model are read from ogbench, whose environments
-are the reference: https://github.com/seohongpark/ogbench.
+are the reference.
 """
 
 import warnings
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
 from lapwing.envs.simulator import import_mujoco
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, nearest
+from lapwing.storage import remove
 
 SIZES = ("medium", "large", "giant", "teleport")
 REACH = 0.2
@@ -57,7 +59,10 @@ class PointMaze:
 
     def __init__(self, size: str):
         """Build ogbench's environment."""
+        if size not in SIZES:
+            raise ConfigError(f"no point maze {size!r} of OGBench; {nearest(size, SIZES)}")
         self._env = import_ogbench().make_maze_env("point", "maze", maze_type=size, terminate_at_goal=False)
+        remove(Path(self._env.fullpath))  # which ogbench writes for MuJoCo to read, and leaves
         self.size = size
         self.floor: np.ndarray = self._env.maze_map == 0
         """Which cells (row, column) one can be in."""
@@ -117,19 +122,18 @@ class PointMaze:
     @cached_property
     def steps_between(self) -> np.ndarray:
         """The fewest moves between cells, by their indices; infinite where there is no way."""
-        beside = self._beside
-        here, side = np.nonzero(beside >= 0)
-        moves = sparse.coo_array((np.ones(len(here)), (here, beside[here, side])), shape=(len(self.cells),) * 2)
+        here, side = np.nonzero(self._beside >= 0)
+        moves = sparse.lil_array((len(self.cells), len(self.cells)))
+        moves[here, self._beside[here, side]] = 1
         return shortest_path(moves.tocsr(), unweighted=True)
 
     @cached_property
     def next_cell(self) -> np.ndarray:
         """The next cell from a cell towards a goal, by their indices; the same where there is no way."""
-        beside = self._beside
-        steps = np.where(beside[..., None] >= 0, self.steps_between[beside], np.inf)
-        best = np.argmin(steps, axis=1)
-        nearer = np.take_along_axis(steps, best[:, None], axis=1)[:, 0] < self.steps_between
-        return np.where(nearer, np.take_along_axis(beside, best, axis=1), np.arange(len(self.cells))[:, None])
+        steps = np.where(self._beside[..., None] >= 0, self.steps_between[self._beside], np.inf)
+        nearer = steps.min(axis=1) < self.steps_between
+        beside = np.take_along_axis(self._beside, np.argmin(steps, axis=1), axis=1)
+        return np.where(nearer, beside, np.arange(len(self.cells))[:, None])
 
     @cached_property
     def junctions(self) -> np.ndarray:
