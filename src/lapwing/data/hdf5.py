@@ -76,12 +76,17 @@ def _column(file: Any, name: str, path: Path) -> "Column":
     return Column(dataset, gymnasium.Space(shape[1:]), f"{path}, {name!r},", jpeg=False)
 
 
+def holds(group: Any, name: str) -> bool:
+    """Whether a group has anything by this name; a link is not followed to tell."""
+    return group.id.links.exists(name.encode())
+
+
 def child(node: Any, name: str, where: str) -> Any:
     """What a group holds by this name, if it is the file's own; `where` says in errors what the group is."""
     from h5py import Group, h5l  # pyright: ignore[reportAttributeAccessIssue]
 
     for part in name.split("/"):  # Minari makes groups of a key with slashes
-        if not isinstance(node, Group) or not part or not node.id.links.exists(part.encode()):
+        if not isinstance(node, Group) or not part or not holds(node, part):
             held = ", ".join(node) if isinstance(node, Group) else "an array"
             raise DatasetError(
                 f"{where} has no {part!r}, it holds {textwrap.shorten(held, 200) or 'nothing'} only; "

@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium import spaces
 
 from lapwing.data.archives import MOST_BYTES
-from lapwing.data.hdf5 import Column, check_together, child, opened
+from lapwing.data.hdf5 import Column, check_together, child, holds, opened
 from lapwing.data.minari_spaces import space_from_json
 from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
@@ -170,7 +170,7 @@ def _read_steps(
     group: Any, name: str, space: gymnasium.Space | None, steps: int, where: str
 ) -> np.ndarray | None:
     """What an episode holds one a step, or None."""
-    if space is None or name not in group:
+    if space is None or not holds(group, name):
         return None
     column = Column(child(group, name, where), space, f"{where}, {name},", jpeg=False)
     if len(column) != steps:
