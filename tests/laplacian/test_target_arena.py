@@ -108,7 +108,7 @@ def test_position_is_the_beginning_of_the_whole_state():
     assert position.experience is not None
     assert state.experience is not None
     np.testing.assert_array_equal(position.experience.observations, state.experience.observations[:, :2])
-    episodes = random_episodes(Simulator(open_arena("PointUMaze")), 700, 0)
+    episodes, _ = random_episodes(Simulator(open_arena("PointUMaze")), 700, 0)
     np.testing.assert_array_equal(state.experience.observations, episodes.reshape(-1, 6))
     ant = open_target("AntUMaze", LearnSettings(transitions=5, observation="state"))
     assert ant.observation_shape == (29,)

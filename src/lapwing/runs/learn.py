@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lapwing._version import __version__
-from lapwing.data.collect import Policy
+from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
 from lapwing.data.source import Source, describe, read_source, recall_to_collect
 from lapwing.errors import ConfigError
@@ -88,7 +88,8 @@ def run(
 ) -> Outcome:
     """Learn into a run folder, or resume the run that was interrupted there."""
     folder = RunFolder(out)
-    config = {"target": describe(source) | _policy_named(policy), "settings": settings.as_json()}
+    described = describe(source, _collecting(on_progress))
+    config = {"target": described | _policy_named(policy), "settings": settings.as_json()}
     with folder.opened(config, overwrite=overwrite, resume=resume) as resumed:
         target = _open_in(folder if resumed else None, source, settings, policy, on_progress)
         if resumed and folder.finished:
@@ -173,8 +174,13 @@ def _open_in(
         settings,
         policy=policy,
         collected=folder and folder.experience,
-        on_progress=on_progress and (lambda done, all_: on_progress("collecting", done, all_, {})),
+        on_progress=_collecting(on_progress),
     )
+
+
+def _collecting(on_progress: OnProgress | None) -> Progress | None:
+    """What reports the progress of collecting, if anybody asks."""
+    return on_progress and (lambda done, all_: on_progress("collecting", done, all_, {}))
 
 
 def _policy_named(policy: Policy | None) -> dict[str, str]:
