@@ -114,6 +114,8 @@ class RunFolder:
                 )
             if there and resume:
                 self._check_same(config)
+            if there and overwrite:
+                self._learned_inside()  # refuses one that is not ours before there is work to lose
             if resume and not there:
                 warnings.warn(
                     f"{self.path} holds no run to resume: starting one", LapwingWarning, stacklevel=4
@@ -232,14 +234,12 @@ class RunFolder:
 
     def _holds_a_run(self) -> bool:
         """Whether a run was begun here; anything else that is here is not ours to touch."""
-        if self.begun and _claims_to_be_ours(storage.read_json(self._config)):
-            try:
+        try:
+            if self.begun and _claims_to_be_ours(storage.read_json(self._config)):
                 self.config()
-            except CheckpointError as error:
-                raise CheckpointError(
-                    f"{error}; delete the folder yourself, or choose another --out"
-                ) from error
-            return True
+                return True
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; delete the folder yourself, or choose another --out") from error
         foreign = [name for name in storage.names_in(self.path) if not name.startswith(".")]
         if foreign and self._belongs_to_an_agent():  # a user's notes may be in it
             foreign = [name for name in foreign if self.path / name in (self._config, *self._owned())]
@@ -280,13 +280,17 @@ class RunFolder:
         suffixes = (".png", ".svg", ".gif")
         return owned + [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
 
+    def _learned_inside(self) -> "RunFolder | None":
+        """The run of an agent's φ, if there is one."""
+        inner = RunFolder(self.path / "representation")
+        return inner if inner.begun and inner._holds_a_run() else None
+
     def _clear(self) -> None:
         """Remove a run's own files, those of the run of its φ among them, and nothing else."""
-        inner = RunFolder(self.path / "representation")
-        learned_inside = inner.begun and inner._holds_a_run()
+        inner = self._learned_inside()
         for path in self._owned():
             storage.remove(path)
-        if learned_inside:
+        if inner is not None:
             inner._clear()
             storage.remove(inner._config)
             storage.remove_folders([inner.figures, inner.path])
