@@ -26,12 +26,16 @@ from lapwing.laplacian.representation import (
     load_representation,
     named_arrays,
 )
-from lapwing.settings.agents import AgentSettings, ControlSettings
+from lapwing.runs.formats import (
+    FOLDER_FORMAT,
+    WITHOUT_DIGESTS,
+    check_described,
+    check_fields,
+    check_result,
+    row_format,
+)
 from lapwing.settings.checks import SavedSettings
-from lapwing.settings.learn import LearnSettings
 
-FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
-"""The formats of config.json: the one that is written, and the one before, which can still be read."""
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 SHARE_OF_CHECKPOINTS = 0.05
 """How much of the time may go into writing them, where they are large."""
@@ -41,12 +45,6 @@ FIGURES = (
     *("success", "goal", "paths", "strip", "film"),
 )
 """The pictures that a run may have, each as .png and .svg, or as .gif."""
-_KEYS_OF_FORMAT_1 = (
-    {"format", "version", "target", "settings", "resolved", "prepare_seconds", "compile_seconds"},
-    {"format", "version", "kind", "target", "settings", "phi"},
-)
-"""What config.json held before it had a digest: that of a representation, and that of an agent."""
-_TARGETS_OF_FORMAT_1 = ("maze", "arena", "plane", "gym", "env", "minari", "data", "experience")
 
 Settings = TypeVar("Settings", bound=SavedSettings)
 
@@ -154,7 +152,7 @@ class RunFolder:
         if not (isinstance(config, dict) and config.get("format") == WITHOUT_DIGESTS):
             check_format(self._config, config, FOLDER_FORMAT)
             config = storage.read_checked_json(self._config)
-        _check_described(self._config, config)
+        check_described(self._config, config)
         return config
 
     def settings(self, kind: type[Settings]) -> Settings:
@@ -174,22 +172,26 @@ class RunFolder:
         for path in self._checkpoints():
             storage.remove(path)
 
-    def result(self, *needed: str) -> dict[str, Any]:
-        """The result of a finished run; one that lacks what is needed is refused."""
+    def result(self) -> dict[str, Any]:
+        """The result of a finished run; one that such a run cannot have is refused."""
         path = self.path / "result.json"
-        remedy = "delete it, and the command that made the run makes it again with --resume"
         try:
             result = (storage.read_checked_json if self._has_digests else storage.read_json)(path)
+            check_result(path, result, self.config())
         except CheckpointError as error:
+            remedy = "delete it, and the command that made the run makes it again with --resume"
             raise CheckpointError(f"{error}; {remedy}") from error
-        missing = [name for name in needed if name not in result] if isinstance(result, dict) else needed
-        if missing or not isinstance(result, dict):
-            raise CheckpointError(f"{path} is damaged: it lacks {', '.join(missing)}; {remedy}")
         return result
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
-        return storage.read_json_lines(self.path / "metrics.jsonl", digests=self._has_digests)
+        path = self.path / "metrics.jsonl"
+        rows = storage.read_json_lines(path, digests=self._has_digests)
+        if self.begun:
+            described = row_format(self.config())
+            for row in rows:
+                check_fields(path, row, described)
+        return rows
 
     def record(self, row: dict[str, Any]) -> None:
         """Add a row to metrics.jsonl."""
@@ -313,34 +315,6 @@ def load(path: str | Path) -> Representation:
 
 def _claims_to_be_ours(content: Any) -> bool:
     return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
-
-
-def _check_described(path: Path, config: dict[str, Any]) -> None:
-    """Refuse what describes no run; where there is no digest to tell, by all that it says."""
-    target, settings = config.get("target"), config.get("settings")
-    described = (
-        isinstance(target, dict) and isinstance(target.get("kind"), str) and isinstance(settings, dict)
-    )
-    if not described or (config["format"] == WITHOUT_DIGESTS and not _is_of_format_1(config)):
-        raise CheckpointError(f"{path} is damaged, or not lapwing's: it does not describe a run")
-
-
-def _is_of_format_1(config: dict[str, Any]) -> bool:
-    """Whether version 0.1.0 can have written this: its keys, its kinds of target, settings that it had."""
-    settings = config["settings"]
-    if config.keys() not in _KEYS_OF_FORMAT_1 or config["version"] != "0.1.0" or "seed" not in settings:
-        return False
-    if config["target"]["kind"] not in _TARGETS_OF_FORMAT_1:
-        return False
-    return any(_can_be_read(kind, settings) for kind in (LearnSettings, AgentSettings, ControlSettings))
-
-
-def _can_be_read(kind: type[SavedSettings], settings: dict[str, Any]) -> bool:
-    try:
-        kind.from_json(settings)
-    except (ConfigError, TypeError, AttributeError):
-        return False
-    return True
 
 
 def _difference(path: Path, name: str, there: Any, here: Any) -> str:
