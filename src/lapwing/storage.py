@@ -9,6 +9,7 @@ gives equal files. Nothing that is read is ever executed.
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -103,9 +104,20 @@ def read_json(path: Path) -> Any:
 
 def _parsed(path: Path, content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return _loads(content)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: it is not JSON ({error})") from error
+
+
+def _loads(content: bytes) -> Any:
+    """JSON without NaN and infinity, which are never written."""
+    return json.loads(content, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(number: str) -> float:
+    if not math.isfinite(float(number)):
+        raise ValueError(f"{number} is not a finite number")
+    return float(number)
 
 
 def write_checked_json(path: Path, value: dict[str, Any]) -> None:
@@ -161,7 +173,7 @@ def write_json_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 def _row(path: Path, number: int, line: bytes, before: bytes | None) -> dict[str, Any]:
     """One line as it was written; `before` is the digest of the line above, None where there are none."""
     try:
-        row = json.loads(line)
+        row = _loads(line)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged in line {number} ({error})") from error
     if not isinstance(row, dict) or (before is not None and not _digest_matches(line, before)):

@@ -170,6 +170,21 @@ def test_an_arena_may_come_after_any_option(words):
     assert command.target == "PointUMaze"
 
 
+@pytest.mark.parametrize(
+    ("words", "target", "option", "value"),
+    [
+        ("train --hidden 8 8 HardMaze", "HardMaze", "hidden", (8, 8)),
+        ("train --hidden=8 1e1 PointUMaze --online", "PointUMaze", "hidden", (8, 10)),
+        ("learn --no-rotate --hidden 8 8 my_maze.txt --dim 3", "my_maze.txt", "hidden", (8, 8)),
+        ("reproduce --only n=1000 seed=0 fig3 --draw-only", "fig3", "only", ("n=1000", "seed=0")),
+    ],
+)
+def test_a_target_may_come_after_a_list(words, target, option, value):
+    command = parsed(*words.split())
+    assert (command.figure if hasattr(command, "figure") else command.target) == target
+    assert getattr(command, option) == value
+
+
 def test_settings_are_the_preset_s_but_for_what_is_given():
     command = parsed("train", "PointUMaze", "--preset", "paper", "--steps", "1600", "--hidden", "8", "8")
     assert command.settings() == ControlSettings(steps=1_600, hidden=(8, 8))

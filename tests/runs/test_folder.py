@@ -12,6 +12,7 @@ import pytest
 import lapwing
 from lapwing import storage
 from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
+from lapwing.mazes import read_maze
 from lapwing.runs import folder as runs
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.learn import reopen
@@ -413,10 +414,11 @@ def test_a_folder_whose_name_is_too_long_is_refused(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="needs to become another user")
 def test_a_folder_that_may_not_be_read_is_refused(finished):
+    maze = read_maze("FourRoom")  # the other user may not see the source of this package either
     finished.parent.chmod(0o700)
     os.seteuid(65534)
     try:
-        for read in (learn, lapwing.load, reopen):
+        for read in (lambda out: lapwing.learn(maze, out=out, **SMALL), lapwing.load, reopen):
             with pytest.raises(LapwingError, match="permission denied"):
                 read(finished)
     finally:

@@ -540,6 +540,18 @@ class TestOverwriting:
         left = {name: text for name, text in content(out).items() if name.startswith("representation/")}
         assert left == mine
 
+    @pytest.mark.parametrize("text", ['{"model": "gpt"}', "[]", "{"])
+    @pytest.mark.parametrize("work", [lapwing.learn, lapwing.train])
+    def test_a_foreign_configuration_inside_is_refused_before_any_work(self, plain_run, tmp_path, work, text):
+        out = Path(shutil.copytree(plain_run, tmp_path / "run"))
+        (out / "representation").mkdir()
+        (out / "representation" / "config.json").write_text(text)
+        before, calls = content(out), []
+        with pytest.raises((ConfigError, CheckpointError), match=r"representation.*config\.json.*--out"):
+            work("TwoRoom", out=out, overwrite=True, on_progress=lambda *call: calls.append(call))
+        assert calls == []
+        assert content(out) == before
+
     def test_a_representation_is_learned_anew(self, shaped_run, tmp_path):
         out = Path(shutil.copytree(shaped_run, tmp_path / "run"))
         train_shaped(out, SHAPED | {"seed": 1}, overwrite=True)

@@ -370,9 +370,7 @@ class TestReopened:
         result = storage.read_checked_json(out / "result.json")
         kept = {name: value for name, value in result.items() if name not in lost} if lost else {}
         storage.write_checked_json(out / "result.json", kept)
-        with pytest.raises(
-            CheckpointError, match=rf"result\.json .*{lost[-1] if lost else 'target, reward'}"
-        ):
+        with pytest.raises(CheckpointError, match=rf"result\.json .*{lost[-1] if lost else 'target'}"):
             reopen_control(out)
         (out / "result.json").unlink()
         assert without_times(train(out, PLAIN, resume=True).result) == without_times(plain.outcome.result)

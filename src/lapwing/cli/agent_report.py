@@ -11,6 +11,7 @@ from lapwing.envs.simulator import Simulator, TopView
 from lapwing.runs.compare import Comparison
 from lapwing.runs.train_ddpg import ControlOutcome
 from lapwing.runs.train_dqn import AgentOutcome
+from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.shaping.audit import Audit, ranking
 
 ABOUT_AUDIT = (
@@ -55,7 +56,7 @@ def draw_agent(outcome: AgentOutcome, folder: Path) -> list[Path]:
     if shaped is None:
         return save_figures(figures, folder)
     world = shaped.task.world
-    values = outcome.agent.values(world.observations(result["settings"]["observation"]))
+    values = outcome.agent.values(world.observations(AgentSettings.from_json(result["settings"]).observation))
     figures["reward"] = plots.draw_audits(shaped.task, [shaped.audit])
     figures["policy"] = plots.draw_policy(shaped.task, values)
     frames = plots.policy_frames(shaped.task, values.argmax(axis=1))
@@ -65,8 +66,8 @@ def draw_agent(outcome: AgentOutcome, folder: Path) -> list[Path]:
 def control_table(outcome: ControlOutcome) -> Table:
     """How an agent did in its arena, and whether φ led to the goal."""
     result = outcome.result
-    settings = result["settings"]
-    title = f"{result['target']}, reward {result['reward']} ({settings['preset']})"
+    settings = ControlSettings.from_json(result["settings"])
+    title = f"{result['target']}, reward {result['reward']} ({settings.preset})"
     table = measure_table(title)
     last = f"{result['evaluated_at'][-1]:,}"
     starts = len(outcome.episodes.reached)
@@ -74,8 +75,8 @@ def control_table(outcome: ControlOutcome) -> Table:
     table.add_row("way left", f"{result['final_distance']:.2f}", "to the goal at the end, in the mean")
     steps = result["steps_to_success"]
     table.add_row("steps to 90 %", "never" if steps is None else f"{steps:,}", "success")
-    if "gate" in result:
-        beside = f"rank correlation with the way to the goal ({settings['filter']}); l2: "
+    if {"gate", "gate_l2"} <= result.keys():
+        beside = f"rank correlation with the way to the goal ({settings.filter}); l2: "
         table.add_row("φ's distance", f"{result['gate']:.3f}", f"{beside}{result['gate_l2']:.3f}")
     table.add_row("training, s", f"{result['train_seconds']:.1f}", "")
     return table
@@ -86,7 +87,8 @@ def draw_control(outcome: ControlOutcome, folder: Path) -> list[Path]:
     result, arena, episodes = outcome.result, outcome.arena, outcome.episodes
     figures = {"success": plots.draw_success(result["evaluated_at"], result["successes"])}
     if outcome.representation is not None:
-        maps = {f"φ's distance to the goal, {result['settings']['filter']}": outcome.goal_map()}
+        filter_ = ControlSettings.from_json(result["settings"]).filter
+        maps = {f"φ's distance to the goal, {filter_}": outcome.goal_map()}
         figures["goal"] = plots.draw_arena_maps(arena, maps, cmap="viridis_r")
     figures["paths"] = plots.draw_paths(arena, episodes.paths, episodes.reached)
     frames = filmed(outcome)

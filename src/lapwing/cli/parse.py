@@ -1,8 +1,7 @@
 """From words on the command line to a command with checked options."""
 
 import math
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_type_hints
 
 import tyro
@@ -51,14 +50,16 @@ def parse(arguments: list[str]) -> Any:
         print(f"lapwing {__version__}")
         raise SystemExit(0)
     _check_command(arguments)
-    learning = arguments[:1] == ["learn"]
-    preset = _preset_in(arguments, PRESETS, "default") if learning else "default"
+    command, target = (arguments or [""])[0], ""
+    if command in _TARGETED:
+        target, arguments = _target_first(arguments)
+    preset = _preset_in(arguments, PRESETS, "default") if command == "learn" else "default"
     default = Learn(**vars(PRESETS[preset]))
     learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
     data = Annotated[Data, tyro.conf.subcommand("data")]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     audit = Annotated[Audit, tyro.conf.subcommand("audit")]
-    train = _train_options(arguments)
+    train = _train_options(target if command == "train" else "", arguments)
     reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     return tyro.cli(
         learn | data | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
@@ -76,35 +77,41 @@ def _check_command(arguments: list[str]) -> None:
         raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
 
 
-def _train_options(arguments: list[str]) -> Any:
-    """An agent in an arena has other settings than one in a maze, so the target is looked for first."""
-    if arguments[:1] != ["train"] or not is_arena(_target_in(arguments[1:])):
+def _train_options(target: str, arguments: list[str]) -> Any:
+    """An agent in an arena has other settings than one in a maze."""
+    if not is_arena(target):
         return Annotated[Train, tyro.conf.subcommand("train")]
     preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
     default = TrainInArena(**vars(preset))
     return Annotated[TrainInArena, tyro.conf.subcommand("train", default=default)]
 
 
-def _target_in(arguments: list[str]) -> str:
-    """The first word that is neither an option nor its value; "" if there is none.
+def _target_first(arguments: list[str]) -> tuple[str, list[str]]:
+    """The target, and the words with it right after the command; "" if there is none.
+
+    A list such as that of `--hidden` ends where its values do: left in place, it would take in the target.
 
     Example:
-        >>> _target_in(["--resume", "--hidden", "8", "1e2", "--out", "PointUMaze", "HardMaze"])
-        'HardMaze'
+        >>> _target_first(["train", "--resume", "--hidden", "8", "1e2", "--out", "PointUMaze", "HardMaze"])
+        ('HardMaze', ['train', 'HardMaze', '--resume', '--hidden', '8', '1e2', '--out', 'PointUMaze'])
     """
-    hints = get_type_hints(Train) | get_type_hints(TrainInArena)
-    flags = {name for name, hint in hints.items() if hint is bool} | {"help", "h"}
-    words = deque(arguments)
-    while words:
-        word = words.popleft()
+    command, words = arguments[0], arguments[1:]
+    hints = {name: hint for kind in _TARGETED[command] for name, hint in _hints(kind).items()}
+    flags, position = {name for name, hint in hints.items() if hint is bool} | {"help", "h"}, 0
+    while position < len(words):
+        word = words[position]
         if not word.startswith("-"):
-            return word
-        name = word.lstrip("-").replace("-", "_")
-        if "=" not in word and name not in flags and words:
-            words.popleft()
-        while words and (words[0] in ("True", "False") or _is_number(words[0])):  # of --fast, of --hidden
-            words.popleft()
-    return ""
+            return word, [command, word, *words[:position], *words[position + 1 :]]
+        option, equals, _ = word.partition("=")
+        name = option.lstrip("-").replace("-", "_")
+        position += 1 if equals or name.removeprefix("no_") in flags else 2
+        while name in _LISTS and position < len(words) and _LISTS[name](words[position]):
+            position += 1
+    return "", arguments
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)  # a plain bool is a flag, an annotated one takes a value
 
 
 def _is_number(word: str) -> bool:
@@ -113,6 +120,16 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_TARGETED: dict[str, tuple[type, ...]] = {
+    "learn": (Learn,),
+    "train": (Train, TrainInArena),
+    "reproduce": (Reproduce,),
+}
+"""The commands with one target, and their options."""
+_LISTS: dict[str, Callable[[str], bool]] = {"hidden": _is_number, "only": lambda word: "=" in word}
+"""The options that take a list, and what is a value in it."""
 
 
 def _preset_in(arguments: list[str], presets: Mapping[str, Any], default: str) -> str:

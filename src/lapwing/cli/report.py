@@ -16,6 +16,7 @@ from lapwing.laplacian.target import Target
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.inspect import Inspection
 from lapwing.runs.learn import Outcome
+from lapwing.settings.learn import ResolvedSettings
 
 NO_GAP = 1e-9
 """A gap below this is none."""
@@ -49,13 +50,13 @@ def summary_table(outcome: Outcome) -> Table:
             if name == "gap_random" and result[name] < NO_GAP:
                 note = "all states are spanned: no basis has a gap, so it measures nothing"
             if name == "cosine_mean":
-                label = f"cosine, first {min(FIRST_EIGENFUNCTIONS, len(result['cosine']))}"
+                label = f"cosine, first {min(FIRST_EIGENFUNCTIONS, len(result['cosine'] or ()))}"
             table.add_row(label, f"{result[name]:.4g}", note)
     _add_held_out(table, result.get("held_out"))
     truly = "true steps" if outcome.target.arena is None else "the way to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
         table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
-    table.add_row("learned with", "", _chosen(result["settings"]))
+    table.add_row("learned with", "", _chosen(ResolvedSettings.from_json(result["settings"])))
     eigenvalues = ", ".join(f"{value:.4f}" for value in result["eigenvalues"][:8])
     table.add_row("eigenvalues", "", eigenvalues + (", …" if len(result["eigenvalues"]) > 8 else ""))
     return table
@@ -88,14 +89,12 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
     table.add_row("held-out λ₂ …", "", spread + (", …" if dim > 5 else ""))
 
 
-def _chosen(settings: dict[str, Any]) -> str:
-    words = (
-        f"{settings['estimator']}, lam={settings['lam']:g}, beta={settings['beta']:g}, {settings['encoder']}"
-    )
-    if settings["encoder"] == "fourier":
-        words += f" (bandwidth {settings['fourier_bandwidth']:.3g})"
-    stopped = f"{settings['stop']:,} of " if settings["stop"] < settings["steps"] else ""
-    return f"{words}, {stopped}{settings['steps']:,} steps"
+def _chosen(settings: ResolvedSettings) -> str:
+    words = f"{settings.estimator}, lam={settings.lam:g}, beta={settings.beta:g}, {settings.encoder}"
+    if settings.encoder == "fourier" and settings.fourier_bandwidth is not None:
+        words += f" (bandwidth {settings.fourier_bandwidth:.3g})"
+    stopped = f"{settings.stop:,} of " if settings.stop < settings.steps else ""
+    return f"{words}, {stopped}{settings.steps:,} steps"
 
 
 def draw_all(outcome: Outcome, folder: Path) -> list[Path]:
@@ -163,7 +162,7 @@ def _first(representation: Representation) -> int:
 
 def _arena_figures(representation: Representation, result: dict[str, Any], arena: Arena) -> dict[str, Figure]:
     """Eigenfunctions and distances to the goal, all over an arena."""
-    whole = result["settings"]["observation"] == "state"
+    whole = ResolvedSettings.from_json(result["settings"]).observation == "state"
     states = point_observations(arena, whole=whole)
     goal = goal_observation(arena, whole=whole)
     functions, eigenvalues = representation.eigenfunctions(states), representation.eigenvalues

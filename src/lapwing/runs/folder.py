@@ -26,12 +26,16 @@ from lapwing.laplacian.representation import (
     load_representation,
     named_arrays,
 )
-from lapwing.settings.agents import AgentSettings, ControlSettings
+from lapwing.runs.formats import (
+    FOLDER_FORMAT,
+    WITHOUT_DIGESTS,
+    check_described,
+    check_fields,
+    check_result,
+    row_format,
+)
 from lapwing.settings.checks import SavedSettings
-from lapwing.settings.learn import LearnSettings
 
-FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
-"""The formats of config.json: the one that is written, and the one before, which can still be read."""
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
 SHARE_OF_CHECKPOINTS = 0.05
 """How much of the time may go into writing them, where they are large."""
@@ -41,12 +45,6 @@ FIGURES = (
     *("success", "goal", "paths", "strip", "film"),
 )
 """The pictures that a run may have, each as .png and .svg, or as .gif."""
-_KEYS_OF_FORMAT_1 = (
-    {"format", "version", "target", "settings", "resolved", "prepare_seconds", "compile_seconds"},
-    {"format", "version", "kind", "target", "settings", "phi"},
-)
-"""What config.json held before it had a digest: that of a representation, and that of an agent."""
-_TARGETS_OF_FORMAT_1 = ("maze", "arena", "plane", "gym", "env", "minari", "data", "experience")
 
 Settings = TypeVar("Settings", bound=SavedSettings)
 
@@ -114,6 +112,8 @@ class RunFolder:
                 )
             if there and resume:
                 self._check_same(config)
+            if there and overwrite:
+                self._learned_inside()  # refuses one that is not ours before there is work to lose
             if resume and not there:
                 warnings.warn(
                     f"{self.path} holds no run to resume: starting one", LapwingWarning, stacklevel=4
@@ -152,7 +152,7 @@ class RunFolder:
         if not (isinstance(config, dict) and config.get("format") == WITHOUT_DIGESTS):
             check_format(self._config, config, FOLDER_FORMAT)
             config = storage.read_checked_json(self._config)
-        _check_described(self._config, config)
+        check_described(self._config, config)
         return config
 
     def settings(self, kind: type[Settings]) -> Settings:
@@ -172,22 +172,26 @@ class RunFolder:
         for path in self._checkpoints():
             storage.remove(path)
 
-    def result(self, *needed: str) -> dict[str, Any]:
-        """The result of a finished run; one that lacks what is needed is refused."""
+    def result(self) -> dict[str, Any]:
+        """The result of a finished run; one that such a run cannot have is refused."""
         path = self.path / "result.json"
-        remedy = "delete it, and the command that made the run makes it again with --resume"
         try:
             result = (storage.read_checked_json if self._has_digests else storage.read_json)(path)
+            check_result(path, result, self.config())
         except CheckpointError as error:
+            remedy = "delete it, and the command that made the run makes it again with --resume"
             raise CheckpointError(f"{error}; {remedy}") from error
-        missing = [name for name in needed if name not in result] if isinstance(result, dict) else needed
-        if missing or not isinstance(result, dict):
-            raise CheckpointError(f"{path} is damaged: it lacks {', '.join(missing)}; {remedy}")
         return result
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
-        return storage.read_json_lines(self.path / "metrics.jsonl", digests=self._has_digests)
+        path = self.path / "metrics.jsonl"
+        rows = storage.read_json_lines(path, digests=self._has_digests)
+        if self.begun:
+            described = row_format(self.config())
+            for row in rows:
+                check_fields(path, row, described)
+        return rows
 
     def record(self, row: dict[str, Any]) -> None:
         """Add a row to metrics.jsonl."""
@@ -232,14 +236,12 @@ class RunFolder:
 
     def _holds_a_run(self) -> bool:
         """Whether a run was begun here; anything else that is here is not ours to touch."""
-        if self.begun and _claims_to_be_ours(storage.read_json(self._config)):
-            try:
+        try:
+            if self.begun and _claims_to_be_ours(storage.read_json(self._config)):
                 self.config()
-            except CheckpointError as error:
-                raise CheckpointError(
-                    f"{error}; delete the folder yourself, or choose another --out"
-                ) from error
-            return True
+                return True
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; delete the folder yourself, or choose another --out") from error
         foreign = [name for name in storage.names_in(self.path) if not name.startswith(".")]
         if foreign and self._belongs_to_an_agent():  # a user's notes may be in it
             foreign = [name for name in foreign if self.path / name in (self._config, *self._owned())]
@@ -280,13 +282,17 @@ class RunFolder:
         suffixes = (".png", ".svg", ".gif")
         return owned + [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
 
+    def _learned_inside(self) -> "RunFolder | None":
+        """The run of an agent's φ, if there is one."""
+        inner = RunFolder(self.path / "representation")
+        return inner if inner.begun and inner._holds_a_run() else None
+
     def _clear(self) -> None:
         """Remove a run's own files, those of the run of its φ among them, and nothing else."""
-        inner = RunFolder(self.path / "representation")
-        learned_inside = inner.begun and inner._holds_a_run()
+        inner = self._learned_inside()
         for path in self._owned():
             storage.remove(path)
-        if learned_inside:
+        if inner is not None:
             inner._clear()
             storage.remove(inner._config)
             storage.remove_folders([inner.figures, inner.path])
@@ -309,34 +315,6 @@ def load(path: str | Path) -> Representation:
 
 def _claims_to_be_ours(content: Any) -> bool:
     return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
-
-
-def _check_described(path: Path, config: dict[str, Any]) -> None:
-    """Refuse what describes no run; where there is no digest to tell, by all that it says."""
-    target, settings = config.get("target"), config.get("settings")
-    described = (
-        isinstance(target, dict) and isinstance(target.get("kind"), str) and isinstance(settings, dict)
-    )
-    if not described or (config["format"] == WITHOUT_DIGESTS and not _is_of_format_1(config)):
-        raise CheckpointError(f"{path} is damaged, or not lapwing's: it does not describe a run")
-
-
-def _is_of_format_1(config: dict[str, Any]) -> bool:
-    """Whether version 0.1.0 can have written this: its keys, its kinds of target, settings that it had."""
-    settings = config["settings"]
-    if config.keys() not in _KEYS_OF_FORMAT_1 or config["version"] != "0.1.0" or "seed" not in settings:
-        return False
-    if config["target"]["kind"] not in _TARGETS_OF_FORMAT_1:
-        return False
-    return any(_can_be_read(kind, settings) for kind in (LearnSettings, AgentSettings, ControlSettings))
-
-
-def _can_be_read(kind: type[SavedSettings], settings: dict[str, Any]) -> bool:
-    try:
-        kind.from_json(settings)
-    except (ConfigError, TypeError, AttributeError):
-        return False
-    return True
 
 
 def _difference(path: Path, name: str, there: Any, here: Any) -> str:

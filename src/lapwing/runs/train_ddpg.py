@@ -47,11 +47,6 @@ GATE = 0.85
 """The rank correlation with the way to the goal from which on φ's distance leads there."""
 GATE_STATES = 1_000
 """From so many states the way to the goal is measured."""
-MEASURES = (
-    *("target", "reward", "success", "final_distance", "steps_to_success", "evaluated_at", "successes"),
-    *("final_distances", "train_seconds", "settings"),
-)
-"""What the result of every run says."""
 QUICK_PHI: dict[str, Any] = {"transitions": 300_000, "steps": 20_000}
 """How the preset quick shortens the paper's φ."""
 
@@ -111,7 +106,7 @@ def reopen_control(out: Path) -> ControlOutcome:
     episodes = evaluate_policy(Simulator(arena), partial(act_now, agent.actor))
     found = episodes.measures()
     result = {"success": found["success"], "final_distance": found["distance"]}
-    return ControlOutcome(agent, folder.result(*MEASURES) | result, arena, phi, episodes)
+    return ControlOutcome(agent, folder.result() | result, arena, phi, episodes)
 
 
 def control_recipe(body: Body, settings: ControlSettings) -> LearnSettings:

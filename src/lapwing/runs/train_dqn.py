@@ -48,10 +48,6 @@ RECIPES = {
     "paper": PRESETS["paper-shaping"],
 }
 """How φ is learned where none is given: lapwing's way, and the paper's, from as much data."""
-MEASURES = ("target", "reward", "return", "evaluated_at", "returns", "train_seconds", "settings")
-"""What the result of every run says;"""
-MAZE_MEASURES = ("goal", "optimal_return", "steps_to_optimum")
-"""and that of one in a maze."""
 
 
 class ShapedTask(NamedTuple):
@@ -117,7 +113,7 @@ def reopen_agent(out: Path) -> AgentOutcome:
     shaped = None if task is None else shaped_task(task, settings, phi)
     agent = load_agent(folder.agent)
     assert isinstance(agent, Agent)
-    return AgentOutcome(agent, folder.result(*MEASURES, *(() if task is None else MAZE_MEASURES)), shaped)
+    return AgentOutcome(agent, folder.result(), shaped)
 
 
 def _task(source: Source, settings: AgentSettings) -> GridTask | None:

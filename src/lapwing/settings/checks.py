@@ -71,7 +71,7 @@ def checked(
         if bound is not None
     ]
     right_type: bool = isinstance(value, _NUMBER) and not isinstance(value, bool)
-    right_type = right_type and _is_finite(value) and (not whole or value == int(value))
+    right_type = right_type and is_finite(value) and (not whole or value == int(value))
     if (
         not right_type
         or (least is not None and value < least)
@@ -84,10 +84,11 @@ def checked(
     return int(value) if whole else float(value)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether a number is finite, and not too large for a float."""
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number that no float can hold
+    except OverflowError:
         return False
 
 
