@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from lapwing.errors import ConfigError
+from lapwing.laplacian.batches import is_single
 from lapwing.laplacian.encoders import ConvNet, same_padding
 from lapwing.laplacian.forward import Weights, What, folded
-from lapwing.laplacian.representation import Representation, is_single
+from lapwing.laplacian.representation import Representation
 
 EXTRA_MISSING = (
     "{} needs {}, which is not installed; install lapwing with its extra sb3: pip install 'lapwing[sb3]'"

@@ -17,7 +17,7 @@ from lapwing.integrations.goals import DESIRED, RewardShaper
 from lapwing.integrations.wrappers import ObservationTransform, as_text
 from lapwing.laplacian.forward import What
 from lapwing.laplacian.representation import Representation
-from lapwing.settings.learn import Filter, RewardForm
+from lapwing.settings.learn import Distance, RewardForm
 from lapwing.shaping.rewards import ToGoal
 
 
@@ -35,7 +35,7 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         goal: Any = None,
         *,
         form: RewardForm = "mix",
-        filter: Filter | None = None,
+        filter: Distance | None = None,
         gamma: float | None = None,
         radius: float | None = None,
         scale: float | None = None,

@@ -13,10 +13,13 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
 from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.laplacian.batches import checked_batch, is_single
+from lapwing.laplacian.distances import check_filter
 from lapwing.laplacian.encoders import ConvNet, Linear, same_padding
-from lapwing.laplacian.representation import Representation, checked_batch, is_single
+from lapwing.laplacian.representation import Representation
+from lapwing.settings.learn import Filter
 
-What = Literal["phi", "eigenfunctions", "soft", "unit", "commute", "heat"]
+What = Literal["phi", "eigenfunctions", Filter]
 _INTEGERS = (int, np.integer)
 _LARGEST_BATCH = 256
 
@@ -31,8 +34,9 @@ class Forward:
         representation: what `lapwing.learn` returns or `lapwing.load` reads.
         what: `phi`: every learned column. `eigenfunctions`: without the constant, so one fewer than
             `representation.dim` (with `rotate=False` none is constant, and all are there). `soft`, `unit`,
-            `commute`, `heat`: the embedding of that filter.
+            `commute`, `biharmonic`, `heat`: the embedding of that filter.
         dtype: of the arithmetic and the answer, float32 or float64.
+        trusted_only: as for `Representation.embed`.
 
     Example:
         >>> import lapwing
@@ -44,13 +48,20 @@ class Forward:
         True
     """
 
-    def __init__(self, representation: Representation, what: What = "phi", dtype: DTypeLike = np.float32):
+    def __init__(
+        self,
+        representation: Representation,
+        what: What = "phi",
+        dtype: DTypeLike = np.float32,
+        *,
+        trusted_only: bool = True,
+    ):
         self.what = what
         self.shape = representation.spec.shape
         """Of one observation; () for an index."""
         self.n_states = representation.spec.n_states
         self.dtype = checked_dtype(dtype)
-        self._weights = folded(representation, what).astype(self.dtype)
+        self._weights = folded(representation, what, trusted_only=trusted_only).astype(self.dtype)
         weight, bias = self._weights.layers[-1]
         self.dim = len(bias)
         """How many numbers it gives for an observation."""
@@ -122,10 +133,10 @@ class Weights:
         )
 
 
-def folded(representation: Representation, what: What) -> Weights:
+def folded(representation: Representation, what: What, *, trusted_only: bool = True) -> Weights:
     """The encoder with `what` folded into its last layer, in float64."""
     encoder = representation.encoder
-    matrix, offset = _last_map(representation, what)
+    matrix, offset = _last_map(representation, what, trusted_only)
     if isinstance(encoder, Linear):
         return Weights(((_float64(encoder.weight) @ matrix, offset),))  # of the one-hot vector
     convolved = isinstance(encoder, ConvNet)
@@ -143,7 +154,9 @@ def folded(representation: Representation, what: What) -> Weights:
 
 
 def check_what(what: str) -> None:
-    """Refuse what cannot be made of φ."""
+    """Refuse what cannot be made of φ, and `hitting`, which has no embedding."""
+    if what == "hitting":
+        check_filter(what)
     if what not in get_args(What):
         raise ConfigError(f"unknown what {what!r}; {nearest(str(what), get_args(What))}")
 
@@ -156,7 +169,9 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype:
     return chosen
 
 
-def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, np.ndarray]:
+def _last_map(
+    representation: Representation, what: What, trusted_only: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """The matrix and the offset that make `what` of φ."""
     check_what(what)
     coefficients = _float64(representation.coefficients)
@@ -164,7 +179,7 @@ def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, n
         columns = len(coefficients) - 1
         return np.eye(columns), np.zeros(columns)
     if what != "eigenfunctions":
-        chosen = coefficients[:, 1:] * representation.filter_weights(what)
+        chosen = coefficients[:, 1:] * representation.filter_weights(what, trusted_only=trusted_only)
     else:
         chosen = coefficients[:, 1:] if representation.rotated else coefficients
     if chosen.shape[1] == 0:

@@ -23,7 +23,8 @@ from lapwing.settings.checks import (
 Estimator = Literal["sampled", "pairwise", "exact", "closed-form"]
 EncoderName = Literal["linear", "mlp", "fourier", "conv", "bumps"]
 Schedule = Literal["constant", "cosine"]
-Filter = Literal["soft", "unit", "commute", "heat"]
+Filter = Literal["soft", "unit", "commute", "biharmonic", "heat"]
+Distance = Literal[Filter, "hitting"]
 RewardForm = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "potential"]
 Preset = Literal["default", "paper", "paper-shaping", "paper-control"]
 
