@@ -55,7 +55,7 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn gym:my_env.py:MyEnv: one of your own, the class MyEnv in my_env.py.
 
-    lapwing learn PlaneFourRoom: continuous positions, with a fine discretisation for the truth.
+    lapwing learn PlaneFourRoom: continuous positions, compared with a fine discretisation.
 
     lapwing learn PointUMaze --preset paper-control: a body in a MuJoCo maze.
 
@@ -143,13 +143,13 @@ class Audit:
 class Train(RunOptions, AgentSettings):
     """Train a DQN agent on a shaped reward, with a learning curve and an animation of its policy.
 
-    lapwing train HardMaze: learns φ first (seconds), then from its distance as a potential.
+    lapwing train HardMaze: learns φ first (seconds), then shapes the reward by its distance as a potential.
 
     lapwing train HardMaze --reward mix --preset paper: the paper's φ and reward.
 
     lapwing train TwoRoom --reward sparse --steps 10000: no φ, to compare with.
 
-    lapwing train HardMaze --representation runs/HardMaze: with a φ that is there.
+    lapwing train HardMaze --representation runs/HardMaze: with a φ that was learned before.
 
     lapwing train gym:CartPole-v1 --gamma 0.99: any environment with discrete actions and its own reward.
 
@@ -165,14 +165,14 @@ class Train(RunOptions, AgentSettings):
     ] = None
     """A run of lapwing learn on the same maze, or a saved representation."""
     preset: Literal["default", "paper"] = "default"
-    """How φ is learned where none is given: lapwing's way, or the paper's."""
+    """How φ is learned where none is given: lapwing's defaults, or the paper's recipe."""
 
 
 @dataclass(frozen=True)
 class TrainInArena(RunOptions, ControlSettings):
     """Train a DDPG agent in a MuJoCo maze, with a learning curve, its paths and a film.
 
-    lapwing train PointUMaze --reward mix: learns φ of (x, y) first, then from its distance.
+    lapwing train PointUMaze --reward mix: learns φ of (x, y) first, then shapes the reward by its distance.
 
     lapwing train PointHookMaze --reward fullmix --preset paper: φ of the whole state, the paper's sizes.
 

@@ -157,7 +157,7 @@ class Convolution(torch.nn.Module):
 
 
 def tracing() -> bool:
-    """Whether PyTorch records what is done, so that nothing may hang on the numbers."""
+    """Whether PyTorch records what is done, so that nothing may depend on the numbers."""
     return torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
 
 
