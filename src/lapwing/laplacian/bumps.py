@@ -34,7 +34,7 @@ class Bumps(eqx.Module):
 
     def features(self, observation) -> Float[Array, " features"]:
         """The coordinates, then the bumps."""
-        bytes_ = jnp.issubdtype(observation.dtype, jnp.integer)
+        bytes_ = self.shift.ndim == 3 and jnp.issubdtype(observation.dtype, jnp.integer)
         seen = observation / 255.0 if bytes_ else jnp.asarray(observation)
         fixed = jax.lax.stop_gradient((self.shift, self.projection, self.centres, self.width))
         shift, projection, centres, width = fixed
