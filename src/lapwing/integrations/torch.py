@@ -20,7 +20,9 @@ except ImportError as error:
     raise ConfigError(EXTRA_MISSING.format("lapwing.to_torch", "PyTorch")) from error
 
 
-def to_torch(representation: Representation, what: What = "eigenfunctions") -> "Rows | Vectors | Images | Bumps":
+def to_torch(
+    representation: Representation, what: What = "eigenfunctions"
+) -> "Rows | Vectors | Images | Bumps":
     """φ, or what is made of it, as a module that takes a batch and gives (n, d) in float32.
 
     Its tensors are buffers: they move with `.to(device)` and are in the `state_dict`, but no optimiser finds
