@@ -59,7 +59,7 @@ class Bumps(eqx.Module):
 
     def features(self, observation) -> Float[Array, " features"]:
         """Coordinates and bumps of the last stage; bytes become numbers in [0, 1] first."""
-        whole = jnp.issubdtype(observation.dtype, jnp.integer)
+        whole = self.shift.ndim == 3 and jnp.issubdtype(observation.dtype, jnp.integer)
         seen = observation / 255.0 if whole else jnp.asarray(observation)
         shift, stages = jax.lax.stop_gradient((self.shift, self.stages))
         x = (seen - shift).reshape(-1)
