@@ -31,7 +31,7 @@ def _maze(size: str, kind: str) -> list[Row]:
     representation, seconds = learn(target)
     _, values = held_out(representation, target)
     bounds = [held_out(learn(target, **bound)[0], target)[1] for bound in BOUNDS]
-    lowest = min(bounds + [values], key=lambda found: np.log(found[FIRST]).sum())
+    lowest = min([*bounds, values], key=lambda found: np.log(found[FIRST]).sum())
     ratio = geometric_mean(values[FIRST] / lowest[FIRST])
     found = _ranks(representation, target, size)
     best = max(found[name] for name in ("biharmonic", "commute", "hitting"))
