@@ -24,6 +24,7 @@ FILES = {
     "agents.md": ("Agents, measured", ("agents", "control")),
     "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs")),
+    "distances.md": ("Distances, measured", ("distances",)),
 }
 """What --write puts where, if all the parts of a file were run."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)
