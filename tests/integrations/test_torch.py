@@ -90,6 +90,11 @@ def test_indices_of_any_kind():
         np.testing.assert_array_equal(found.numpy(), np.asarray(rep.encoder.weight)[[3, 8, 3]])
 
 
+def test_hitting_has_no_embedding():
+    with pytest.raises(ConfigError, match="'hitting'"):
+        to_torch(REPRESENTATIONS["mlp"], "hitting")
+
+
 def test_nothing_in_it_learns(kind):
     module = to_torch(REPRESENTATIONS[kind])
     assert list(module.parameters()) == []

@@ -230,9 +230,23 @@ def test_large_numbers_are_not_taken_for_infinity():
     assert np.isfinite(Forward(REPRESENTATIONS["mlp"])(np.full(5, 1e30))).all()
 
 
+@pytest.mark.parametrize("what", ["commute", "biharmonic"])
+def test_what_is_not_trusted_is_zero_unless_it_is_asked_for(kind, what):
+    whole, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    rep = dataclasses.replace(whole, config=whole.config | {"trusted": [0, 1, 3]})
+    found = Forward(rep, what)(batch)
+    assert not found[:, 1].any()
+    assert_same(found, rep.embed(batch, what))
+    assert_same(Forward(rep, what, trusted_only=False)(batch), whole.embed(batch, what))
+    assert_same(Forward(rep, "eigenfunctions")(batch), whole.eigenfunctions(batch)[:, 1:])
+
+
 def test_what_is_unknown_is_refused():
     with pytest.raises(ConfigError, match=r"'comute'.* commute\?"):
         check_what("comute")
+    for refuse in (check_what, lambda what: Forward(REPRESENTATIONS["mlp"], what)):
+        with pytest.raises(ConfigError, match="'hitting'"):
+            refuse("hitting")
     for dtype in (np.float16, np.int32, np.complex64):
         with pytest.raises(ConfigError, match=f"dtype.* {np.dtype(dtype)}"):
             checked_dtype(dtype)

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.laplacian.bumps import Bumps
+from lapwing.laplacian.distances import mean_distance
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
-from lapwing.laplacian.representation import Representation, mean_distance
+from lapwing.laplacian.representation import Representation
 
 EIGENVALUES = np.array([0.0, 0.01, 0.02, 0.08])
 

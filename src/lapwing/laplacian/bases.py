@@ -10,8 +10,10 @@ import scipy.linalg
 from scipy.cluster.vq import kmeans2
 from scipy.spatial import KDTree
 
-from lapwing.laplacian.ritz import pair_moments, rayleigh_ritz
+from lapwing.laplacian.ritz import Moments, mean_moments, pair_moments, rayleigh_ritz
 
+ROWS = 4_096
+"""So many rows of functions are in memory at a time: more would not stay in the cache."""
 MOST_INPUTS, MOST_COORDINATES = 100, 32
 """Larger observations are reduced to so many principal components; so many of the slowest are used."""
 
@@ -25,6 +27,13 @@ class Pairs(NamedTuple):
     def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Pairs":
         """A function of both ends."""
         return Pairs(function(self.here), function(self.there))
+
+    def moments(self, function: Callable[[np.ndarray], np.ndarray]) -> Moments:
+        """(A, B) of a function of both ends, a few rows at a time."""
+        parts = (
+            Pairs(*(end[begin : begin + ROWS] for end in self)) for begin in range(0, len(self.here), ROWS)
+        )
+        return mean_moments((pair_moments(*part.mapped(function)), len(part.here)) for part in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +74,19 @@ class Basis:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """One row a vector, one column a function; the constant is not among them."""
-        coordinates = x @ self.projection
-        squares = np.sum(coordinates**2, axis=1)[:, None] + np.sum(self.centres**2, axis=1)
-        squares -= 2 * coordinates @ self.centres.T
-        np.maximum(squares, 0.0, out=squares)
-        squares *= -1 / (2 * self.width**2)
-        return np.hstack([coordinates, np.exp(squares, out=squares)])
+        count, features = (
+            self.projection.shape[1],
+            np.empty((len(x), len(self.centres) + self.projection.shape[1])),
+        )
+        coordinates, bumps = features[:, :count], features[:, count:]
+        np.matmul(x, self.projection, out=coordinates)
+        np.matmul(coordinates, 2 * self.centres.T, out=bumps)
+        bumps -= np.sum(coordinates**2, axis=1)[:, None]
+        bumps -= np.sum(self.centres**2, axis=1)
+        np.minimum(bumps, 0.0, out=bumps)
+        bumps *= 1 / (2 * self.width**2)
+        np.exp(bumps, out=bumps)
+        return features
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.objectives import surviving_scale
-from lapwing.laplacian.ritz import Moments, mean_moments, pair_moments, rayleigh_ritz, ritz_by_cutoff
+from lapwing.laplacian.ritz import Moments, mean_moments, rayleigh_ritz, ritz_by_cutoff
 from lapwing.progress import OnChunk
 
 SLOWNESSES = (0.5, 1.0, 0.0)
@@ -145,7 +145,7 @@ class Study:
     def fitted(self, choice: StageChoice, dim: int) -> Combined:
         """The functions that the next stage is given, fitted on what trials are fitted on."""
         basis = self.basis(choice)
-        ritz = rayleigh_ritz(*pair_moments(*self.pairs[0].mapped(basis)), dim + 1, cutoff=choice.cutoff)
+        ritz = rayleigh_ritz(*self.pairs[0].moments(basis), dim + 1, cutoff=choice.cutoff)
         return Combined(basis, ritz.coefficients[:, 1:])
 
     def trial(self, slowness: float, bumps: int, widths, cutoffs) -> tuple[StageChoice, float, np.ndarray]:
@@ -155,7 +155,7 @@ class Study:
         found = []
         for width in widths:
             basis = Basis(projection, centres, width * spacing)
-            fitted, measured = (pair_moments(*pairs.mapped(basis)) for pairs in self.pairs)
+            fitted, measured = (pairs.moments(basis) for pairs in self.pairs)
             for cutoff, ritz in ritz_by_cutoff(*fitted, self.dim, cutoffs).items():
                 score, values = held_out_score(ritz.coefficients, measured, self.dim)
                 found.append((score, StageChoice(slowness, len(centres), width, cutoff), values))
@@ -293,7 +293,7 @@ def fit(
     basis = study.basis(choice[-1])
     most = int(MOST_PRODUCTS / (len(basis.centres) + basis.projection.shape[1]) ** 2)
     moments = mean_moments(
-        (pair_moments(*_through(study.stages, pairs).mapped(basis)), len(pairs.here))
+        (_through(study.stages, pairs).moments(basis), len(pairs.here))
         for pairs in _pair_batches(learned_from, study.reduction, most)
     )
     ritz = rayleigh_ritz(*moments, dim, cutoff=choice[-1].cutoff)

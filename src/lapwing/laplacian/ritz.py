@@ -53,10 +53,15 @@ def moments_of_experience(
 
 def pair_moments(phi_u: np.ndarray, phi_v: np.ndarray) -> Moments:
     """(A, B) over pairs (u, v), one a row."""
-    u, v = _with_constant(phi_u), _with_constant(phi_v)
+    u, v = np.asarray(phi_u, np.float64), np.asarray(phi_v, np.float64)
     sums, differences = u + v, u - v
-    drawing = differences.T @ differences / (2 * len(u))
-    return drawing, sums.T @ sums / (4 * len(u)) + drawing / 2  # for 2(uuᵀ + vvᵀ) = ssᵀ + ddᵀ
+    count, size = len(u), u.shape[1] + 1
+    drawing, second = np.zeros((size, size)), np.zeros((size, size))
+    drawing[1:, 1:] = differences.T @ differences / (2 * count)
+    second[1:, 1:] = sums.T @ sums / (4 * count) + drawing[1:, 1:] / 2  # for 2(uuᵀ + vvᵀ) = ssᵀ + ddᵀ
+    second[0, 0] = 1.0
+    second[0, 1:] = second[1:, 0] = sums.sum(axis=0) / (2 * count)
+    return drawing, second
 
 
 def mean_moments(parts: Iterable[tuple[Moments, int]]) -> Moments:
