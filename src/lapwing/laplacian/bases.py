@@ -123,7 +123,10 @@ class Coordinates:
 
 
 def spread_centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, float]:
-    """At most `count` centres of clusters, and the median distance between neighbours among them."""
+    """`count` centres of clusters, or as many as there are distinct points, and how far apart neighbours are.
+
+    That is the median distance to the nearest other centre.
+    """
     distinct = np.unique(points, axis=0)
     count = min(count, len(distinct))
     rng = np.random.default_rng(seed)
@@ -131,10 +134,10 @@ def spread_centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarra
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its centre
         centres, _ = kmeans2(points, centres, iter=10, minit="matrix", missing="warn")
-    centres = np.unique(centres[np.isfinite(centres).all(axis=1)], axis=0)
-    if len(centres) < 2:
+    apart = np.unique(centres, axis=0)
+    if len(apart) < 2:
         return centres, 1.0
-    nearest, _ = KDTree(centres).query(centres, k=2)
+    nearest, _ = KDTree(apart).query(apart, k=2)
     return centres, float(np.median(nearest[:, 1]))
 
 

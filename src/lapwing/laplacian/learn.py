@@ -87,7 +87,12 @@ def solve(
     weights = {"lam": settings.lam, "beta": settings.beta, "delta": settings.delta}
     with stopwatch() as watch:
         encoder, spec = closed_form.fit(
-            target.learned_from, choice, settings.dim + settings.oversample, seed=settings.seed, **weights
+            target.learned_from,
+            choice,
+            settings.dim,
+            oversample=settings.oversample,
+            seed=settings.seed,
+            **weights,
         )
     row = {"step": 1, "seconds": watch.working, "surviving_dimensions": spec.dim}
     if checkpoints:
