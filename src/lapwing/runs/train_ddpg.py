@@ -313,7 +313,7 @@ def _warn_of_gate(gate: float, gate_l2: float) -> None:
     if gate < max(GATE, gate_l2):
         warnings.warn(
             f"φ's distance ranks states like the way to the goal with a correlation of only {gate:.2f} "
-            f"(l2: {gate_l2:.2f}), and {GATE} is wanted: try --filter commute, or narrow the cells",
+            f"(l2: {gate_l2:.2f}), and {GATE} is wanted: try another --filter, or narrow the cells",
             LapwingWarning,
             stacklevel=4,
         )
