@@ -172,6 +172,7 @@ class Study:
     learned_from: Experience
     dim: int
     seed: int
+    most_pairs: int = SOME_PAIRS
 
     @cached_property
     def parts(self) -> tuple[Experience, Experience]:
@@ -197,7 +198,7 @@ class Study:
     @cached_property
     def pairs(self) -> tuple[Pairs, Pairs]:
         """Transitions to fit on and to score on."""
-        first, second = (_reduced_pairs(part, self.reduction) for part in self.parts)
+        first, second = (_reduced_pairs(part, self.reduction, self.most_pairs) for part in self.parts)
         return first, second
 
     @cached_property
@@ -331,7 +332,7 @@ def fit(
     most = int(MOST_PRODUCTS / (len(basis.centres) + basis.projection.shape[1]) ** 2)
     moments = mean_moments(
         (pair_moments(basis(here), basis(there)), len(here))
-        for here, there in _pair_batches(learned_from, study.reduction, most)
+        for here, there in pair_batches(learned_from, study.reduction, most)
     )
     ritz = rayleigh_ritz(*moments, dim, cutoff=choice.cutoff)
     scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
@@ -386,12 +387,12 @@ def _centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, flo
     return centres, float(np.median(nearest[:, 1]))
 
 
-def _reduced_pairs(experience: Experience, reduction: Reduction) -> Pairs:
-    batches = list(_pair_batches(experience, reduction, SOME_PAIRS))
+def _reduced_pairs(experience: Experience, reduction: Reduction, most: int) -> Pairs:
+    batches = list(pair_batches(experience, reduction, most))
     return Pairs(*(np.concatenate(ends) for ends in zip(*batches, strict=True)))
 
 
-def _pair_batches(experience: Experience, reduction: Reduction, most: int) -> Iterator[Pairs]:
+def pair_batches(experience: Experience, reduction: Reduction, most: int) -> Iterator[Pairs]:
     """Transitions, all or `most` of them at random, both ends reduced."""
     numbers = np.arange(min(experience.n_transitions, most))
     if experience.n_transitions > most:

@@ -5,13 +5,23 @@ are left as they are.
 """
 
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from lapwing.errors import CheckpointError, ConfigError
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
 from lapwing.settings.checks import SavedSettings, is_finite
-from lapwing.settings.learn import LearnSettings, ResolvedSettings, RewardForm
+from lapwing.settings.learn import Distance, LearnSettings, ResolvedSettings, RewardForm
 
 FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
 """The formats of config.json: the one that is written, and the one before, which can still be read."""
@@ -26,7 +36,8 @@ _TARGETS_OF_FORMAT_1 = ("maze", "arena", "plane", "gym", "env", "minari", "data"
 class HeldOut(TypedDict):
     """What held-out episodes say of a representation."""
 
-    trusted: int
+    trusted: list[int] | int
+    """The indices; in files of earlier versions how many from the first on."""
     transitions: int
     orthonormality_error: float
     agreement: list[float]
@@ -52,7 +63,7 @@ class LearnResult(TypedDict):
     eigenvalue_error: float | None
     principal_angle: float | None
     orthonormality_error: float | None
-    distance_correlation: dict[Literal["soft", "unit", "commute", "heat", "l2"], float] | None
+    distance_correlation: dict[Distance | Literal["l2"], float] | None
     held_out: NotRequired[HeldOut | None]
     learn_seconds: float
     compile_seconds: float
@@ -107,9 +118,9 @@ class AgentRow(TypedDict):
 class LearnRow(AgentRow):
     """A line of metrics.jsonl of `lapwing learn`."""
 
-    loss: float
-    graph_drawing: float
-    penalty: float
+    loss: NotRequired[float]
+    graph_drawing: NotRequired[float]
+    penalty: NotRequired[float]
 
 
 def result_format(config: dict[str, Any]) -> Any:
@@ -153,9 +164,11 @@ def fits(value: Any, annotation: Any) -> bool:
         (True, False, False)
     """
     kind, parts = get_origin(annotation), get_args(annotation)
+    if annotation is NoneType:
+        return value is None
     if kind is Literal:
         return isinstance(value, str) and value in parts
-    if NoneType in parts:
+    if kind in (Union, UnionType):
         return any(fits(value, part) for part in parts)
     if kind is list:
         return isinstance(value, list) and all(fits(each, parts[0]) for each in value)
