@@ -13,7 +13,7 @@ GOAL, GAMMA = np.array([0.125, 0.875], np.float32), 0.95
 
 
 def in_steps(rep: lapwing.Representation, walks: lapwing.Experience) -> float:
-    """What makes a step change the distance to the goal by 1 in the mean, as a potential wants it."""
+    """What makes a step change the distance to the goal by 1 on average, as a potential needs."""
     here = walks.transitions(np.arange(5_000))
     reward = lapwing.GoalReward("potential", lapwing.Goal(GOAL), rep, filter="commute", gamma=GAMMA)
     return reward.in_steps(walks.observe(here), walks.observe(here + 1)).scale

@@ -20,7 +20,7 @@ def main(out: Path) -> None:
         name = type(estimator).__name__
         shown[name] = estimator.fit(points).transform(held_out)
         rank = abs(spearmanr(shown[name][:, 0], along)[0])
-        print(f"{name:18}  rank correlation with the way along the roll, held out: {rank:.3f}")
+        print(f"{name:18}  rank correlation with the position along the roll, held out: {rank:.3f}")
     for axes, (name, places) in zip(figure.subplots(1, 3), shown.items(), strict=True):
         axes.scatter(places[:, 0], places[:, 1], c=along, s=6)
         axes.set(title=name, xticks=[], yticks=[])

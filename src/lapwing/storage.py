@@ -337,7 +337,7 @@ _REMEDIES = {
     errno.EPERM: "permission denied; choose another folder",
     errno.ENOENT: "no such file or folder",
     errno.ENOTDIR: "a part of the path is a file, not a folder; choose another folder",
-    errno.EEXIST: "a file is in the way; choose another folder",
+    errno.EEXIST: "a file has this name already; choose another folder",
     errno.EISDIR: "it is a folder, not a file",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
 }

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lapwing.data.episodes import lengths_of
 from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
 from lapwing.data.layouts import experience_in, recognised, unmarked_jumps
@@ -214,6 +215,14 @@ class TestJumps:
         with pytest.warns(LapwingWarning, match="2 places"):
             experience = experience_in({"observations": observations, "terminals": terminals})
         assert experience.lengths.tolist() == lengths
+
+    def test_a_time_limit_tells_of_resets_that_move_little(self):
+        """Of twelve episodes of 50 the jumps end seven; one is ended by a terminal, in its midst."""
+        walks = self.walks([50] * 4 + [100] + [50, 30, 50] + [100] + [50, 20], seed=1)
+        terminals = np.zeros(len(walks), bool)
+        terminals[379] = True
+        found = lengths_of(terminals | unmarked_jumps(walks, terminals))
+        assert found.tolist() == [50] * 7 + [30] + [50] * 4 + [20]
 
     @pytest.mark.parametrize("seed", range(5))
     def test_walks_do_not_jump(self, seed):

@@ -297,7 +297,7 @@ def test_the_last_evaluation_is_told_of_both_measures():
     assert line_of(lines, "l2") == ["–", "0.38 [0, 1.00]", "–"]
     assert line_of(lines, "l2", table=1) == ["–", "3.50 (1 seed)", "–"]
     assert line_of(lines, "mix") == line_of(lines, "mix", table=1) == ["–"] * 3
-    assert lines.index("The mean way left to the goal:") > lines.index("Success:")
+    assert lines.index("The mean distance left to the goal:") > lines.index("Success:")
     assert lines[-1].startswith("|")
 
 

@@ -273,7 +273,7 @@ def test_the_table_of_a_run_tells_its_measures(by_hand):
     assert all(word in str(table.title) for word in ("PointUMaze", "mix", "quick"))
     told = written(table)
     assert told["success"][0] == "50%"
-    assert told["way left"][0] == "3.25"
+    assert told["distance left"][0] == "3.25"
     assert told["steps to 90 %"][0] == "never"
     assert told["training, s"] == ["12.3"]
     assert "φ's distance" not in told

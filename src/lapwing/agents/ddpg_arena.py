@@ -92,7 +92,7 @@ class ControlState(NamedTuple):
 
     learner: Learner
     phi: PhiState | None
-    """φ, if it is learned beside the agent."""
+    """φ, if it is learned online."""
     replay: Transitions
     rows: np.ndarray
     """The bodies, as the simulator knows them."""
@@ -100,7 +100,7 @@ class ControlState(NamedTuple):
     success: np.ndarray
     """The share of starts from which the goal was reached, at each evaluation so far,"""
     distance: np.ndarray
-    """and how long the way to the goal still was at the end, in the mean."""
+    """and the mean length of the shortest path to the goal at the end."""
 
 
 class ControlTraining(NamedTuple):
@@ -133,7 +133,7 @@ def train_in_arena(
     Args:
         simulator: of the arena.
         settings: of the agent, with a `critic_rate`.
-        reward: of arriving at observations, by a fixed φ or none; or φ that is learned beside the agent.
+        reward: of arriving at observations, by a fixed φ or none; or φ that is learned online.
         checkpoints: where to keep the state between evaluations, and to resume from.
         on_chunk: called with (step, last step, metrics) at the start and after each evaluation.
     """

@@ -35,7 +35,7 @@ class Training(NamedTuple):
     seconds: float
     compile_seconds: float
     phi: Encoder | None = None
-    """φ at the end, if it was learned beside the agent."""
+    """φ at the end, if it was learned online."""
 
 
 def q_spec(

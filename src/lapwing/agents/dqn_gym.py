@@ -1,7 +1,7 @@
 """DQN on any Gymnasium environment with discrete actions: one update for each step of the environment.
 
 The losses are those of `agents.dqn`. Every episode begins with `reset(seed=…)` of its own, and checkpoints
-are written where episodes end: a resumed run comes to the same bits if the environment's seed decides all.
+are written where episodes end: a resumed run is bit-identical if the environment is determined by its seed.
 """
 
 from collections.abc import Callable
@@ -148,7 +148,7 @@ class _Player:
         there = self._checked(observation)
         reward = float(reward if self.reward is None else self.reward(here, there, terminated))
         if not np.isfinite(reward):
-            raise DatasetError(f"the reward is {reward} in episode {self.begun - 1}; mend the environment")
+            raise DatasetError(f"the reward is {reward} in episode {self.begun - 1}; fix the environment")
         self.observation, self.over = there, bool(terminated or truncated)
         return Transitions(here, action, reward, there, terminated)
 
@@ -156,7 +156,7 @@ class _Player:
         """The observation as Q takes it; NaN is found before it is learned."""
         if not np.all(np.isfinite(observation)):
             raise DatasetError(
-                f"an observation holds NaN or infinity in episode {self.begun - 1}; mend the environment"
+                f"an observation holds NaN or infinity in episode {self.begun - 1}; fix the environment"
             )
         if np.ndim(observation) == 0:
             return observation - self.first_state

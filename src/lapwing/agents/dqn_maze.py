@@ -54,7 +54,7 @@ class AgentState(NamedTuple):
 
     learner: Learner
     phi: PhiState | None
-    """φ, if it is learned beside the agent."""
+    """φ, if it is learned online."""
     target_values: Float[Array, " states"]
     """max_a Q(s, a) of the target network in every state."""
     state: Int[Scalar, ""]
@@ -62,7 +62,7 @@ class AgentState(NamedTuple):
     states: Int[Array, " capacity"]
     """The replay: where each step began,"""
     actions: Int[Array, " capacity"]
-    """and which way it went."""
+    """and the action that it took."""
 
 
 class MazeState(NamedTuple):
@@ -86,7 +86,7 @@ def train_on_maze(
     Args:
         task: the maze and its goal.
         rewards: of each action in each state, as `GridTask.rewards` gives them; or those of a φ that is
-            learned beside the agent.
+            learned online.
         settings: of the agent.
         checkpoints: where to keep the state between evaluations, and to resume from.
         on_chunk: called after each evaluation with (step, last step, metrics).

@@ -22,10 +22,10 @@ class EvaluationEpisodes(NamedTuple):
     reached: np.ndarray
     """Whether the goal was ever reached, from each start."""
     left: np.ndarray
-    """How long the way to the goal is at the end."""
+    """The length of the shortest path to the goal at the end."""
 
     def measures(self) -> dict[str, float]:
-        """The share of starts from which the goal is reached, and the mean way that is left."""
+        """The share of starts from which the goal is reached, and the mean distance that is left."""
         return {"success": float(self.reached.mean()), "distance": float(self.left.mean())}
 
 

@@ -26,7 +26,7 @@ FILM_FRAMES = 60
 
 
 def agent_table(outcome: AgentOutcome) -> Table:
-    """How an agent did, and what was to be expected of its reward."""
+    """How an agent performed, and what the audit says of its reward."""
     result, shaped = outcome.result, outcome.shaped
     reward = f", reward {result['reward']}" if result["reward"] else ""
     table = measure_table(f"{result['target']}{reward}")
@@ -38,11 +38,11 @@ def agent_table(outcome: AgentOutcome) -> Table:
             "  optimum", f"{result['optimal_return']:.3f}", f"over all starts, goal ({row},{column})"
         )
         steps = result["steps_to_optimum"]
-        table.add_row("steps to it", "never" if steps is None else f"{steps:,}", "to come within 2")
+        table.add_row("  reached", "never" if steps is None else f"{steps:,}", "steps until within 2 of it")
         ahead = _lookahead(shaped.audit)
-        table.add_row("lookahead", ahead, "steps that the reward asks an agent to look ahead")
+        table.add_row("lookahead", ahead, "steps that an agent must look ahead with this reward")
         success = f"{shaped.audit.greedy_success:.2f}"
-        table.add_row("greedy success", success, "of just following the reward")
+        table.add_row("greedy success", success, "of the policy that is greedy in the reward")
     seconds = f"{result['train_seconds']:.1f}"
     table.add_row("training, s", seconds, "")
     return table
@@ -64,7 +64,7 @@ def draw_agent(outcome: AgentOutcome, folder: Path) -> list[Path]:
 
 
 def control_table(outcome: ControlOutcome) -> Table:
-    """How an agent did in its arena, and whether φ led to the goal."""
+    """How an agent performed in its arena, and whether φ's distance leads to the goal."""
     result = outcome.result
     settings = ControlSettings.from_json(result["settings"])
     title = f"{result['target']}, reward {result['reward']} ({settings.preset})"
@@ -72,11 +72,12 @@ def control_table(outcome: ControlOutcome) -> Table:
     last = f"{result['evaluated_at'][-1]:,}"
     starts = len(outcome.episodes.reached)
     table.add_row("success", f"{result['success']:.0%}", f"of {starts} starts, after {last} steps")
-    table.add_row("way left", f"{result['final_distance']:.2f}", "to the goal at the end, in the mean")
+    left = f"{result['final_distance']:.2f}"
+    table.add_row("distance left", left, "mean shortest path to the goal at the end")
     steps = result["steps_to_success"]
     table.add_row("steps to 90 %", "never" if steps is None else f"{steps:,}", "success")
     if {"gate", "gate_l2"} <= result.keys():
-        beside = f"rank correlation with the way to the goal ({settings.filter}); l2: "
+        beside = f"rank correlation with the shortest path to the goal ({settings.filter}); l2: "
         table.add_row("φ's distance", f"{result['gate']:.3f}", f"{beside}{result['gate_l2']:.3f}")
     table.add_row("training, s", f"{result['train_seconds']:.1f}", "")
     return table

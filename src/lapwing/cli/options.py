@@ -47,13 +47,15 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn my_maze.txt --dim 11: a maze of your own, # wall, . floor, G goal.
 
-    lapwing learn data.npz --out runs/mine: recorded experience; minari:NAME, a Minari data set.
+    lapwing learn data.npz --out runs/mine: recorded experience, .hdf5 too; minari:NAME, a Minari data set.
+
+    lapwing learn ogbench:pointmaze-giant-navigate: a data set of OGBench, made again if it is not there.
 
     lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
 
     lapwing learn gym:my_env.py:MyEnv: one of your own, the class MyEnv in my_env.py.
 
-    lapwing learn PlaneFourRoom: continuous positions, with a fine discretisation for the truth.
+    lapwing learn PlaneFourRoom: continuous positions, compared with a fine discretisation.
 
     lapwing learn PointUMaze --preset paper-control: a body in a MuJoCo maze.
 
@@ -63,7 +65,8 @@ class Learn(RunOptions, LearnSettings):
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
     """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
     (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
-    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz file or a folder of data, or minari:NAME."""
+    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz or .hdf5 file or a folder of data, minari:NAME,
+    or ogbench:NAME."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Data:
     action: Annotated[tyro.conf.Positional[Literal["inspect"]], tyro.conf.arg(metavar="inspect")]
     """What to do with it."""
     source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
-    """An .npz file, a folder of lapwing.save_episodes, or minari:NAME."""
+    """An .npz or .hdf5 file, a folder of lapwing.save_episodes, minari:NAME, or ogbench:NAME."""
     observation_key: str | None = None
     """Which part of Dict observations to look at."""
     json: bool = False
@@ -140,13 +143,13 @@ class Audit:
 class Train(RunOptions, AgentSettings):
     """Train a DQN agent on a shaped reward, with a learning curve and an animation of its policy.
 
-    lapwing train HardMaze: learns φ first (seconds), then from its distance as a potential.
+    lapwing train HardMaze: learns φ first (seconds), then shapes the reward by its distance as a potential.
 
     lapwing train HardMaze --reward mix --preset paper: the paper's φ and reward.
 
     lapwing train TwoRoom --reward sparse --steps 10000: no φ, to compare with.
 
-    lapwing train HardMaze --representation runs/HardMaze: with a φ that is there.
+    lapwing train HardMaze --representation runs/HardMaze: with a φ that was learned before.
 
     lapwing train gym:CartPole-v1 --gamma 0.99: any environment with discrete actions and its own reward.
 
@@ -162,14 +165,14 @@ class Train(RunOptions, AgentSettings):
     ] = None
     """A run of lapwing learn on the same maze, or a saved representation."""
     preset: Literal["default", "paper"] = "default"
-    """How φ is learned where none is given: lapwing's way, or the paper's."""
+    """How φ is learned where none is given: lapwing's defaults, or the paper's recipe."""
 
 
 @dataclass(frozen=True)
 class TrainInArena(RunOptions, ControlSettings):
     """Train a DDPG agent in a MuJoCo maze, with a learning curve, its paths and a film.
 
-    lapwing train PointUMaze --reward mix: learns φ of (x, y) first, then from its distance.
+    lapwing train PointUMaze --reward mix: learns φ of (x, y) first, then shapes the reward by its distance.
 
     lapwing train PointHookMaze --reward fullmix --preset paper: φ of the whole state, the paper's sizes.
 

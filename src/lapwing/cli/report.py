@@ -34,17 +34,18 @@ _ROWS = (
     ("cosine_floor", "  floor", "exact eigenvectors of the data itself"),
     ("eigenvalue_error", "eigenvalue error", "mean, relative"),
     ("principal_angle", "largest angle", "between learned and exact subspace, radians"),
-    ("orthonormality_error", "orthonormality", "how far from it, root mean square"),
+    ("orthonormality_error", "orthonormality error", "root mean square"),
     ("learn_seconds", "learning, s", "without compilation"),
     ("compile_seconds", "compiling, s", ""),
 )
 
 
 def summary_table(outcome: Outcome) -> Table:
-    """The measures that there are, with the operator that counts as the truth."""
+    """The measures that there are, with the operator that they are compared with."""
     result = outcome.result
-    truth = f"against the {result['operator']}" if result["operator"] else "no truth to compare with"
-    table = measure_table(f"{result['target']}: {truth}")
+    operator = result["operator"]
+    reference = f"against the {operator}" if operator else "no exact spectrum to compare with"
+    table = measure_table(f"{result['target']}: {reference}")
     for name, label, note in _ROWS:
         if result.get(name) is not None:
             if name == "gap_random" and result[name] < NO_GAP:
@@ -53,7 +54,7 @@ def summary_table(outcome: Outcome) -> Table:
                 label = f"cosine, first {min(FIRST_EIGENFUNCTIONS, len(result['cosine'] or ()))}"
             table.add_row(label, f"{result[name]:.4g}", note)
     _add_held_out(table, result.get("held_out"))
-    truly = "true steps" if outcome.target.arena is None else "the way to the goal"
+    truly = "true steps" if outcome.target.arena is None else "the shortest path to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
         table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
     table.add_row("learned with", "", _chosen(ResolvedSettings.from_json(result["settings"])))
@@ -71,17 +72,17 @@ def measure_table(title: str) -> Table:
 
 
 def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
-    """What episodes say that were not learned from."""
+    """The measures on held-out episodes."""
     if measured is None:
         return
     trusted, dim = measured["trusted"], len(measured["agreement"])
     where = f"{measured['transitions']:,} held-out transitions"
-    about = f"of {dim}, the constant among them: those that come out again on {where}"
+    about = f"of {dim}, the constant included, are reproduced on {where}"
     if measured.get("fitted_on_held_out", True):
-        about += ", which the coefficients were fitted on too"
+        about += ", which were used to fit them"
     table.add_row("trusted", str(trusted), about)
     error = measured["orthonormality_error"]
-    table.add_row("orthonormality", f"{error:.4g}", "on held-out episodes: how far from it")
+    table.add_row("orthonormality error", f"{error:.4g}", "root mean square, on held-out episodes")
     spread = ", ".join(
         f"{value:.4f} ± {about:.4f}"
         for value, about in list(zip(measured["eigenvalues"], measured["spread"], strict=False))[1:5]
@@ -131,7 +132,7 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
 
 
 def _data_figures(representation: Representation, target: Target) -> dict[str, Figure]:
-    """States in the plane of eigenfunctions; these and distances over the two features that tell most."""
+    """States in the plane of eigenfunctions; these and distances over the two most informative features."""
     reference = target.reference_states() if target.plane else None
     observations = target.some_observations(SOME_STATES, 0) if reference is None else reference
     functions, eigenvalues = representation.eigenfunctions(observations), representation.eigenvalues
@@ -141,7 +142,7 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
         features = plots.telling_features(observations, functions[:, first:])
         names = f"feature {features[0]}", f"feature {features[1]}"
         points, downwards = observations[:, list(features)], target.plane is not None  # by row and column
-        end = int(np.argmax(np.abs(functions[:, first])))  # a state at one end of the slowest way
+        end = int(np.argmax(np.abs(functions[:, first])))  # a state at an extreme of the slowest function
         distances = {
             f"distance, {name}": representation.distance(observations, observations[end], name)
             for name in representation.distances
@@ -169,7 +170,7 @@ def _arena_figures(representation: Representation, result: dict[str, Any], arena
     first = _first(representation)
     shown = range(first, min(first + 8, len(eigenvalues)))
     maps = {plots.title_of(index, eigenvalues): functions[:, index] for index in shown}
-    distances = {"the way": arena.path_lengths(arena.points)}
+    distances = {"shortest path": arena.path_lengths(arena.points)}
     for name, value in result["distance_correlation"].items():
         if name != "l2":
             distances[f"distance, {name}: {value:.2f}"] = representation.distance(states, goal, name)

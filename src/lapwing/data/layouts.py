@@ -25,6 +25,8 @@ ROWS = (*FLAGS, "next_observations", "actions", "rewards")
 KEYS = ("observations", "lengths", *ROWS, "table")
 JUMP = 5.0
 """A step is a jump if it is so many times as long as nine in ten of the steps at most are."""
+FEWEST_JUMPS = 5
+"""So many jumps, all a multiple of one number of rows apart, tell of a time limit."""
 SAMPLED_STEPS = 100_000
 """The lengths of steps are compared with those of so many."""
 ROUNDING = 1e-5
@@ -101,8 +103,9 @@ def unmarked_jumps(observations: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
     A step is the difference of two observations that follow each other, each feature divided by the change
     that nine in ten do not exceed. It is a jump if it is `JUMP` times as long as nine in ten at most are. A
-    reset that moves less is not found. Ids and images have no such lengths; and where marked episodes are
-    all equally long, the marks are complete.
+    reset that moves less is found only under a time limit: if the jumps are all a multiple of one number of
+    rows apart, episodes end at each multiple. Ids and images have no such lengths; and where marked episodes
+    are all equally long, the marks are complete.
 
     Example:
         >>> walk = np.arange(20.0)[:, None] % 10
@@ -123,7 +126,18 @@ def unmarked_jumps(observations: np.ndarray, ends: np.ndarray) -> np.ndarray:
     for begin in range(0, len(steps), SAMPLED_STEPS):
         some = steps[begin : begin + SAMPLED_STEPS]
         jumps[some] = _step_lengths(observations, some, scale) > limit
-    return jumps
+    return _at_time_limits(jumps, ends)
+
+
+def _at_time_limits(jumps: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The jumps, and all other rows at which the time limit that they tell of has run out."""
+    lengths = lengths_of(ends | jumps)
+    last = np.cumsum(lengths) - 1
+    by_jump = lengths[jumps[last]]
+    if len(by_jump) < FEWEST_JUMPS or by_jump.min() < 2 or (by_jump % by_jump.min()).any():
+        return jumps
+    since = np.arange(len(jumps)) - np.repeat(last + 1 - lengths, lengths)
+    return (since % by_jump.min() == by_jump.min() - 1) & ~ends & (np.arange(len(jumps)) < len(jumps) - 1)
 
 
 def _changes(observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -138,9 +152,9 @@ def _step_lengths(observations: np.ndarray, steps: np.ndarray, scale: np.ndarray
 def _warned_of(jumps: np.ndarray) -> np.ndarray:
     if jumps.any():
         warnings.warn(
-            f"observations jump at {jumps.sum():,} places that terminals do not mark (first after row "
-            f"{np.argmax(jumps)}), as if a time limit had ended episodes there: no transition is taken "
-            "across them; add timeouts, or ends in place of terminals, to say where episodes end",
+            f"episodes seem to end at {jumps.sum():,} places that terminals do not mark (first after row "
+            f"{np.argmax(jumps)}), for observations jump there or a time limit runs out: no transition is "
+            "taken across them; add timeouts, or ends in place of terminals, to say where episodes end",
             LapwingWarning,
             stacklevel=2,
         )
@@ -208,19 +222,17 @@ def _check_rows(arrays: dict[str, np.ndarray]) -> None:
     for name in ("observations", "next_observations"):
         if name in arrays and arrays[name].dtype.kind not in "iuf":
             raise DatasetError(f"{name} must hold numbers, not {arrays[name].dtype}; convert them to float32")
-    for name in ROWS:
-        if name not in arrays:
-            continue
-        found, wanted = arrays[name].shape, shape[:1]
+    if not shape:
+        raise DatasetError("observations are a single number; give an array of them")
+    for name in (name for name in ROWS if name in arrays):
+        found, wanted = arrays[name].shape, {shape[:1], (*shape[:1], 1)}
         if name == "next_observations":
-            fits, wanted = found == shape, shape
-        elif name == "actions":
-            fits, wanted = found[:1] == wanted, (*wanted, "…")
-        else:
-            fits = found in (wanted, (*wanted, 1))
-        if not (shape and fits):
+            wanted = {shape}
+        elif name == "actions":  # of any size
+            wanted = {(*shape[:1], *found[1:])}
+        if found not in wanted:
             raise DatasetError(
-                f"{name} have shape {found}, and observations {shape}; give {name} of shape {wanted}, "
+                f"{name} have shape {found}, and observations {shape}; give {name} of shape {min(wanted)}, "
                 "or leave them out"
             )
 

@@ -1,7 +1,7 @@
 """A maze for a body in MuJoCo: the same text as a gridworld's, its `#` cells as walls to be gone round.
 
 Everything that can be known without simulating is here: where the walls are, where a body has room, where it
-may start, and how long the shortest way to the goal is. `envs.simulator` moves bodies, many at once.
+may start, and how long the shortest path to the goal is. `envs.simulator` moves bodies, many at once.
 """
 
 import itertools
@@ -119,7 +119,7 @@ class Arena:
 
     @property
     def goal_radius(self) -> float:
-        """How near is there: a tenth of the maze's size."""
+        """The goal is reached within this distance: a tenth of the maze's size."""
         return 0.1 * self.size
 
     def centre(self, cells: np.ndarray) -> np.ndarray:
@@ -189,7 +189,7 @@ class Arena:
 
     @cached_property
     def _ways(self) -> tuple[KDTree, np.ndarray]:
-        """Points with room, on a fine grid, and how long the shortest way from each to the goal is."""
+        """Points with room, on a fine grid, and how long the shortest path from each to the goal is."""
         parts = (np.arange(FINENESS) + 0.5) / FINENESS - 0.5
         rows, columns = (np.add.outer(np.arange(n), parts).ravel() for n in self.maze.floor.shape)
         grid = self.centre(np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1))
@@ -224,7 +224,7 @@ class Arena:
         return np.asarray(self._ways[0].data)
 
     def path_lengths(self, points: np.ndarray) -> np.ndarray:
-        """How long the shortest way to the goal is that the body has room on."""
+        """The length of the shortest path to the goal that the body has room on."""
         tree, lengths = self._ways
         away, place = tree.query(points)
         straight = np.linalg.norm(points - self.goal, axis=-1)
@@ -277,7 +277,7 @@ def make_arena(
     centres = arena.centre(np.argwhere(maze.floor).astype(float))
     if np.all(np.linalg.norm(centres - arena.goal, axis=1) <= arena.goal_radius):
         raise ConfigError(
-            f"{maze.name} leaves no room for a way to the goal: all its floor is at the goal; "
+            f"{maze.name} leaves no room for a path to the goal: all its floor is at the goal; "
             "draw a larger maze"
         )
     return arena

@@ -173,7 +173,7 @@ class ControlEnv(gymnasium.Env):
 
 
 class ControlVectorEnv(VectorEnv):
-    """`ControlEnv` for many bodies, to the same bits as Gymnasium's `SyncVectorEnv` of them.
+    """`ControlEnv` for many bodies, bit-identical to Gymnasium's `SyncVectorEnv` of them.
 
     Args:
         num_envs: how many bodies.

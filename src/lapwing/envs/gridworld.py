@@ -136,7 +136,7 @@ class GridWorld:
         if (row, column) in self.maze.unreachable:
             raise ConfigError(
                 f"{role} ({row},{column}) cannot be reached from the rest of {self.maze.name}; "
-                "choose another cell, or open a way to it"
+                "choose another cell, or open a path to it"
             )
         state = int(self.state_at[row, column])
         if state < 0:

@@ -127,7 +127,7 @@ def _run_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # it may raise anything
         del sys.modules[name]
-        raise ConfigError(f"{path} cannot be run ({type(error).__name__}: {error}); mend it") from error
+        raise ConfigError(f"{path} cannot be run ({type(error).__name__}: {error}); fix it") from error
     finally:
         sys.path.remove(folder)
     return module

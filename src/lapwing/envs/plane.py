@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 Cell = tuple[int, int]
 REACH = 0.7
 GOAL_RADIUS = 0.5
-"""How near the centre of the goal's cell is there, in cells."""
+"""The goal is reached within so many cells of the centre of its cell."""
 DOT_RADIUS, PIXELS = 0.25, 16
 """In pictures: how large the point is, in cells, and how wide a cell."""
 

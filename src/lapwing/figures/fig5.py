@@ -30,7 +30,7 @@ from lapwing.runs.train_ddpg import GATE
 NOTE = "success is the share of fixed starts from which the policy without noise reaches the goal"
 ARENAS = tuple(panel.arena for panel in PANELS)
 _ABOUT_GATE = (
-    "The rank correlation (Spearman) of φ's distance to the goal with the length of the shortest way there, "
+    "The rank correlation (Spearman) of φ's distance to the goal with the length of the shortest path to it, "
     f"over 1,000 random states, beside that of l2. Passed if its interval is at {GATE} or above, and that of "
     "its difference from l2 (same states) above 0."
 )
@@ -163,9 +163,9 @@ def _mean(means: dict[str, dict[int, float]], reward: str) -> str | None:
 
 
 def final_tables(rows: list[Row], preset: Preset) -> list[str]:
-    """Success and the way that is left, at the last evaluation."""
+    """Success and the distance that is left, at the last evaluation."""
     lines: list[str] = []
-    for metric, words in (("success", "Success"), ("distance", "The mean way left to the goal")):
+    for metric, words in (("success", "Success"), ("distance", "The mean distance left to the goal")):
         table = []
         for reward in REWARDS:
             cells = (select(_of_panel(rows, panel, preset), reward=reward, metric=metric) for panel in PANELS)

@@ -73,7 +73,7 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
 
 
 def _online(run: Run) -> Run:
-    """The same agent with φ learned beside it, by the same recipe; it needs no data beforehand."""
+    """The same agent with φ learned online, by the same recipe; it needs no data beforehand."""
     agent = run.settings["agent"] | {"online": True}
     return dataclasses.replace(run, method="dqn online", n=0, recipe=recipe(agent=agent, phi=None))
 

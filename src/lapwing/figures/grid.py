@@ -210,9 +210,9 @@ def check_runs(path: Path, rows: list[Row], runs: Iterable[Run]) -> None:
         if wrong:
             raise CheckpointError(
                 f"{path} is damaged: {wrong[0]} of the run {row['key']} is {getattr(run, wrong[0])!r}, not "
-                f"{row[wrong[0]]!r}; mend or delete it"
+                f"{row[wrong[0]]!r}; fix or delete it"
             )
 
 
 def _damaged(path: Path, number: int, what: str) -> CheckpointError:
-    return CheckpointError(f"{path} is damaged in line {number}: {what}; mend or delete it")
+    return CheckpointError(f"{path} is damaged in line {number}: {what}; fix or delete it")

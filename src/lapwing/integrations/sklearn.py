@@ -37,7 +37,7 @@ FINENESS = 0.7
 """The Fourier bandwidth times the distance to the last of the neighbours, in standard deviations.
 
 Measured on held-out points of rolls in 3 and in 10 dimensions, an S-curve, moons, a ring and blobs in 5, of
-800 points each, as R² of exact eigenvectors averaged over the nearest points, in the mean of the first four:
+800 points each, as R² of exact eigenvectors averaged over the nearest points, the mean of the first four:
 each cloud is within 0.01 of its best (0.90 to 0.99) at 0.5 or at 1. At 4 the blobs fall to 0.44 and the rolls
 to 0.95 and 0.84. Lapwing's rule for mazes, by the nearest neighbour alone, comes to 1.4 to 3.5.
 """
@@ -194,8 +194,8 @@ def neighbour_graph(points: np.ndarray, n_neighbors: int) -> tuple[Any, int]:
     `n_neighbors`, so that the scale is that of the surroundings (Zelnik-Manor and Perona, 2004). Parts
     between which there is no edge are joined by the shortest edges between them.
 
-    On swiss rolls of 500 points the first eigenvector has a rank correlation of 0.98 with the way along the
-    roll, in the mean of five; with weights of 1 it has 0.90, for edges across the gap count as much.
+    On swiss rolls of 500 points the first eigenvector has a rank correlation of 0.98 with the position along
+    the roll, the mean of five; with weights of 1 it has 0.90, for edges across the gap count as much.
 
     Args:
         points: one a row, all distinct, at least two.

@@ -39,8 +39,8 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
             rotated.
         gamma: the agent's discount, for `potential`.
-        radius: how near is there, where `goal` is an observation; None is the median step of the data that
-            φ was learned from, if its states are continuous, and else the goal itself.
+        radius: within which the goal is reached, where `goal` is an observation; None is the median step of
+            the data that φ was learned from, if its states are continuous, and else the goal itself.
         scale: multiplies the distance in the embedding; None makes the mean distance between states 1 and,
             for `potential`, counts in steps.
         reward_scale: multiplies the reward.

@@ -125,17 +125,16 @@ def _by_trials(
     settings: LearnSettings, resolved: ResolvedSettings, target: Target, on_trial: OnChunk | None
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The bumps that serve validation episodes best; or a network, if it does so better."""
-    names = [field.name for field in dataclasses.fields(closed_form.Choice)]
+    names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
     fixed = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
     learned_from = target.learned_from
     tried = closed_form.choose(
         learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
     )
     best = tried[0]
-    assert best.choice is not None
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
     lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
-    chosen = dataclasses.asdict(best.choice) | {"lam": lam}
+    chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in names} | {"lam": lam}
     return dataclasses.replace(resolved, **chosen), tried
 
 

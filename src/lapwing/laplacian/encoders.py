@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from scipy.spatial import KDTree
 
 from lapwing.errors import ConfigError
-from lapwing.laplacian.bumps import Bumps
+from lapwing.laplacian.bumps import Bumps, StageSizes
 from lapwing.settings.learn import EncoderName
 
 Numbers = jax.Array | np.ndarray
@@ -158,9 +158,8 @@ class EncoderSpec:
     """How many indices there are, for `linear`."""
     hidden: tuple[int, ...] = ()
     n_features: int = 128
-    """Fourier directions, or bumps."""
-    n_coordinates: int = 0
-    """Over how many linear coordinates the bumps stand."""
+    stages: tuple[StageSizes, ...] = ()
+    """Of `bumps`: how many coordinates, bumps and functions each stage has."""
 
     def __post_init__(self) -> None:
         """Refuse an encoder that cannot take such observations."""
@@ -199,7 +198,7 @@ def init_encoder(
     if spec.name == "conv":
         return ConvNet(shift, scale, spec.dim, key=key)
     if spec.name == "bumps":
-        return Bumps(shift, spec.n_coordinates, spec.n_features, spec.dim, key=key)
+        return Bumps(shift, spec.stages, key=key)
     directions = None
     if spec.name == "fourier":
         direction_key, key = jax.random.split(key)

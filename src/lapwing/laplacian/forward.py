@@ -5,6 +5,7 @@ that is linear at its ends folded into them, and a call is a few products of a v
 the same product for each row, not one product of matrices, which would round differently.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -14,6 +15,7 @@ from numpy.typing import DTypeLike
 
 from lapwing.errors import ConfigError, DatasetError, nearest
 from lapwing.laplacian.batches import checked_batch, is_single
+from lapwing.laplacian.bumps import Bumps, Stage
 from lapwing.laplacian.distances import check_filter
 from lapwing.laplacian.encoders import ConvNet, Linear, same_padding
 from lapwing.laplacian.representation import Representation
@@ -115,20 +117,30 @@ class Weights:
     """W (inputs, outputs) and b; of a convolution, the inputs are its kernel's rows, columns, channels."""
     shift: np.ndarray | None = None
     directions: np.ndarray | None = None
-    """(inputs, directions), for the sines and then the cosines that the first layer takes."""
+    """(inputs, directions), for the sines and then the cosines that the first layer takes; with `centres`,
+    for coordinates, which it takes before the bumps."""
+    centres: np.ndarray | None = None
+    """(coordinates, bumps)."""
+    width: np.ndarray | None = None
+    """Of a bump, its standard deviation."""
+    before: tuple["Weights", ...] = ()
+    """What vectors, free of the shift, go through first."""
     strides: tuple[int, ...] = ()
     """One for each convolution; the layers that follow are not convolved."""
 
     def astype(self, dtype: np.dtype) -> "Weights":
         """The same in numbers of another kind."""
 
-        def cast(array: np.ndarray) -> np.ndarray:
-            return np.ascontiguousarray(array, dtype)
+        def cast(array: np.ndarray | None) -> Any:
+            return None if array is None else np.asarray(array, dtype, order="C")
 
         return Weights(
             layers=tuple((cast(weight), cast(bias)) for weight, bias in self.layers),
-            shift=None if self.shift is None else cast(self.shift),
-            directions=None if self.directions is None else cast(self.directions),
+            shift=cast(self.shift),
+            directions=cast(self.directions),
+            centres=cast(self.centres),
+            width=cast(self.width),
+            before=tuple(stage.astype(dtype) for stage in self.before),
             strides=self.strides,
         )
 
@@ -139,6 +151,8 @@ def folded(representation: Representation, what: What, *, trusted_only: bool = T
     matrix, offset = _last_map(representation, what, trusted_only)
     if isinstance(encoder, Linear):
         return Weights(((_float64(encoder.weight) @ matrix, offset),))  # of the one-hot vector
+    if isinstance(encoder, Bumps):
+        return _folded_bumps(encoder, matrix, offset)
     convolved = isinstance(encoder, ConvNet)
     stack = (*encoder.convolutions, encoder.output) if convolved else encoder.layers
     layers = [(_float64(layer.weight).T, _float64(layer.bias)) for layer in stack]
@@ -150,7 +164,23 @@ def folded(representation: Representation, what: What, *, trusted_only: bool = T
     weight, bias = layers[-1]
     layers[-1] = (weight @ matrix, bias @ matrix + offset)
     strides = ConvNet.STRIDES if convolved else ()
-    return Weights(tuple(layers), _float64(encoder.shift), directions, strides)
+    return Weights(tuple(layers), _float64(encoder.shift), directions, strides=strides)
+
+
+def _folded_bumps(encoder: Bumps, matrix: np.ndarray, offset: np.ndarray) -> Weights:
+    *before, last = map(_stage_weights, encoder.stages)
+    weight, bias = last.layers[0]
+    layers = ((weight @ matrix, bias @ matrix + offset),)
+    return dataclasses.replace(last, layers=layers, shift=_float64(encoder.shift), before=tuple(before))
+
+
+def _stage_weights(stage: Stage) -> Weights:
+    return Weights(
+        layers=((_float64(stage.layer.weight).T, _float64(stage.layer.bias)),),
+        directions=_float64(stage.projection),
+        centres=_float64(stage.centres).T,
+        width=_float64(stage.width),
+    )
 
 
 def check_what(what: str) -> None:
@@ -189,13 +219,16 @@ def _last_map(
 
 def _of_vectors(weights: Weights, x: np.ndarray) -> np.ndarray:
     """(k,) to (d,), or a stack (n, 1, k) to (n, 1, d), of which each is multiplied by itself."""
-    x = x - weights.shift
+    return _of_centred(weights, x - weights.shift)
+
+
+def _of_centred(weights: Weights, x: np.ndarray) -> np.ndarray:
+    """The same of vectors that are free of the shift."""
+    for stage in weights.before:
+        x = _of_centred(stage, x)
     if weights.directions is not None:
-        angles = _product(x, weights.directions)
-        half = angles.shape[-1]
-        x = np.empty((*angles.shape[:-1], 2 * half), angles.dtype)
-        np.sin(angles, out=x[..., :half])
-        np.cos(angles, out=x[..., half:])
+        along = _product(x, weights.directions)
+        x = _waves(along) if weights.centres is None else _bumps(weights, along)
     for weight, bias in weights.layers[:-1]:
         x = _relu(_product(x, weight), bias)
     weight, bias = weights.layers[-1]
@@ -204,11 +237,38 @@ def _of_vectors(weights: Weights, x: np.ndarray) -> np.ndarray:
     return x
 
 
+def _waves(angles: np.ndarray) -> np.ndarray:
+    """The sines, then the cosines."""
+    half = angles.shape[-1]
+    waves = np.empty((*angles.shape[:-1], 2 * half), angles.dtype)
+    np.sin(angles, out=waves[..., :half])
+    np.cos(angles, out=waves[..., half:])
+    return waves
+
+
+def _bumps(weights: Weights, coordinates: np.ndarray) -> np.ndarray:
+    """The coordinates, then the bumps."""
+    assert weights.centres is not None
+    assert weights.width is not None
+    n_coordinates, n_bumps = weights.centres.shape
+    features = np.empty((*coordinates.shape[:-1], n_coordinates + n_bumps), coordinates.dtype)
+    features[..., :n_coordinates] = coordinates
+    # By differences, for |z|² + |c|² - 2zc cancels: of the last digits of z the bumps make the most.
+    squares = coordinates[..., None] - weights.centres
+    squares *= squares
+    exponents = np.add.reduce(squares, axis=-2)
+    exponents /= -2 * weights.width * weights.width
+    np.exp(exponents, out=features[..., n_coordinates:])
+    return features
+
+
 def _of_images(weights: Weights, images: np.ndarray) -> np.ndarray:
     """(n, height, width, channels), as bytes or as numbers, to (n, 1, d), each image multiplied by itself."""
     assert weights.shift is not None
     unit = weights.shift.dtype.type(255 if images.dtype == np.uint8 else 1)
     x = images / unit - weights.shift
+    if weights.centres is not None:
+        return _of_centred(weights, x.reshape(len(images), 1, -1))
     for (weight, bias), stride in zip(weights.layers[:-1], weights.strides, strict=True):
         patches = _patches(x, ConvNet.KERNEL, stride)
         count, rows, columns = patches.shape[:3]

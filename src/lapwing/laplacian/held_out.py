@@ -13,7 +13,7 @@ import numpy as np
 from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.laplacian.agreement import NO_EIGENVALUE, Counted, Stability, agreements, quotients, stability
-from lapwing.laplacian.closed_form import rayleigh_ritz_values
+from lapwing.laplacian.closed_form import held_out_score
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.reference import Reference, fit_reference
 from lapwing.laplacian.representation import Representation, embed_batch
@@ -126,14 +126,13 @@ def _beside(saved: Ritz, reference: Reference, held_out: Moments, uncertain: np.
         eigenspace of its eigenvalue; and the indices of functions that the `reference_lacks`: they do not
         agree, but its own eigenvalue is clearly larger, so it is in no position to judge.
     """
-    drawing, second = held_out
+    second = held_out[1]
     dim, columns = saved.coefficients.shape[1], len(saved.coefficients)
     theirs = reference.ritz
     own, others = np.zeros((len(second), dim)), np.zeros((len(second), len(theirs.eigenvalues)))
     own[:columns], others[0], others[columns:] = saved.coefficients, *np.split(theirs.coefficients, [1])
     values, their_values = (
-        _all(rayleigh_ritz_values(basis.T @ drawing @ basis, basis.T @ second @ basis), dim)
-        for basis in (own, others[:, :dim])
+        _all(held_out_score(functions, held_out, dim)[1], dim) for functions in (own, others[:, :dim])
     )
     bases = theirs._replace(coefficients=others), saved._replace(coefficients=own)
     cosines = agreements(*bases, second, uncertain)

@@ -83,8 +83,9 @@ def solve(
     on_chunk: OnChunk | None = None,
 ) -> Trained:
     """`train` by `closed-form`: one step, which is the last."""
-    names = (field.name for field in dataclasses.fields(closed_form.Choice))
-    choice = closed_form.Choice(**{name: getattr(settings, name) for name in names})
+    names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
+    columns = zip(*(getattr(settings, name) for name in names), strict=True)
+    choice = tuple(closed_form.StageChoice(*values) for values in columns)
     weights = {"lam": settings.lam, "beta": settings.beta, "delta": settings.delta}
     with stopwatch() as watch:
         encoder, spec = closed_form.fit(

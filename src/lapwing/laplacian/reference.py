@@ -11,9 +11,10 @@ import numpy as np
 
 from lapwing.data.experience import Experience
 from lapwing.laplacian.agreement import Counted
-from lapwing.laplacian.closed_form import CUTOFFS, SOME_PAIRS, Basis, Reduction, Study, pair_batches
+from lapwing.laplacian.bases import Basis, Reduction
+from lapwing.laplacian.closed_form import CUTOFFS, Study
 from lapwing.laplacian.representation import Representation
-from lapwing.laplacian.ritz import Ritz, mean_moments, pair_moments, rayleigh_ritz
+from lapwing.laplacian.ritz import Ritz, moments_of_experience, rayleigh_ritz
 
 BUMPS = 200
 """Another number than those that are tried for φ."""
@@ -22,8 +23,8 @@ SLOWNESSES = (0.5, 0.0)
 """Widths and slownesses that are tried, where φ does not say."""
 MOST_PAIRS = 100_000
 """At most so many pairs are fitted to."""
-MOST_NUMBERS = 100_000_000
-"""Fewer, where their observations would be more numbers than this."""
+MOST_NUMBERS = 200_000_000
+"""Of episodes with more numbers than this, some are looked at: large images take long."""
 SPARE = 0.5
 """So many functions more than φ has, as a share: those at the end may stand in another order."""
 
@@ -47,25 +48,24 @@ class Reference:
 def fit_reference(learned_from: Experience, representation: Representation) -> Reference:
     """The eigenfunctions of what was learned from: as many as φ has, and some more.
 
-    If φ consists of bumps too, the reference has the same coordinates, and other bumps.
+    If φ consists of bumps too, the reference has the coordinates of its first stage, and other bumps.
     """
     settings, dim = representation.config.get("settings", {}), representation.dim
-    numbers = max(1, int(np.prod(learned_from.observation_shape)))
-    most = max(1_000, min(MOST_PAIRS, MOST_NUMBERS // numbers))
-    study = Study(learned_from, dim, settings.get("seed", 0) + 1, most_pairs=min(SOME_PAIRS, most))
-    slowness = settings.get("slowness")
-    trials = [
-        study.trial(each, min(BUMPS, study.most_bumps), WIDTHS, CUTOFFS)
-        for each in (SLOWNESSES if slowness is None else (slowness,))
-    ]
-    choice = min(trials, key=lambda trial: trial.score).choice
-    assert choice is not None
-    basis = study.basis(choice.slowness, choice.bumps, choice.bump_width)
-    moments = mean_moments(
-        (pair_moments(basis(here), basis(there)), len(here))
-        for here, there in pair_batches(learned_from, study.reduction, most)
-    )
+    seen = _manageable(learned_from)
+    study = Study(seen, dim, settings.get("seed", 0) + 1)
+    slownesses = settings["slowness"][:1] if settings.get("slowness") else SLOWNESSES
+    count = min(BUMPS, study.most_bumps)
+    trials = [study.trial(slowness, count, WIDTHS, CUTOFFS) for slowness in slownesses]
+    choice, *_ = min(trials, key=lambda trial: trial[1])
+    basis = study.basis(choice)
+    moments = moments_of_experience(seen, lambda x: basis(study.reduction(x)), most=MOST_PAIRS)
     ritz = rayleigh_ritz(*moments, dim + max(4, int(SPARE * dim)), cutoff=choice.cutoff)
     ritz.eigenvalues[0], ritz.coefficients[:, 0] = 0.0, np.eye(len(moments[0]))[0]  # blurred by the cut-off
-    learned = moments, min(most, learned_from.n_transitions)
+    learned = moments, min(MOST_PAIRS, seen.n_transitions)
     return Reference(study.reduction, basis, choice.cutoff, learned, ritz)
+
+
+def _manageable(experience: Experience) -> Experience:
+    """Some of the episodes, where all would take long."""
+    numbers = len(experience.observations) * max(1, int(np.prod(experience.observation_shape)))
+    return experience if numbers <= MOST_NUMBERS else experience.split(MOST_NUMBERS / numbers)[1]

@@ -264,6 +264,7 @@ def load_representation(path: str | Path) -> Representation:
     try:
         spec = manifest["encoder"]
         shapes = {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}
+        shapes |= {"stages": tuple(map(tuple, spec.get("stages", ())))}
         spec = EncoderSpec(**(spec | shapes))
         trusted_mask(manifest["config"].get("trusted"), len(tensors["eigenvalues"]))
         return Representation(

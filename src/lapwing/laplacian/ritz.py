@@ -5,7 +5,7 @@ constant span, the eigenproblem A w = λ B w with A = ½ E[(φ(u)-φ(v))(φ(u)-�
 B = E[φφᵀ] gives the ordered eigenvalues and what combination of columns each eigenfunction is.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,10 +53,15 @@ def moments_of_experience(
 
 def pair_moments(phi_u: np.ndarray, phi_v: np.ndarray) -> Moments:
     """(A, B) over pairs (u, v), one a row."""
-    u, v = _with_constant(phi_u), _with_constant(phi_v)
+    u, v = np.asarray(phi_u, np.float64), np.asarray(phi_v, np.float64)
     sums, differences = u + v, u - v
-    drawing = differences.T @ differences / (2 * len(u))
-    return drawing, sums.T @ sums / (4 * len(u)) + drawing / 2  # for 2(uuᵀ + vvᵀ) = ssᵀ + ddᵀ
+    count, size = len(u), u.shape[1] + 1
+    drawing, second = np.zeros((size, size)), np.zeros((size, size))
+    drawing[1:, 1:] = differences.T @ differences / (2 * count)
+    second[1:, 1:] = sums.T @ sums / (4 * count) + drawing[1:, 1:] / 2  # for 2(uuᵀ + vvᵀ) = ssᵀ + ddᵀ
+    second[0, 0] = 1.0
+    second[0, 1:] = second[1:, 0] = sums.sum(axis=0) / (2 * count)
+    return drawing, second
 
 
 def mean_moments(parts: Iterable[tuple[Moments, int]]) -> Moments:
@@ -79,17 +84,27 @@ def rayleigh_ritz(
         dim: how many eigenfunctions to keep; fewer if the rank is lower.
         cutoff: directions with less than this share of the largest variance are left out.
     """
+    return ritz_by_cutoff(drawing, second, dim, (cutoff,))[cutoff]
+
+
+def ritz_by_cutoff(
+    drawing: np.ndarray, second: np.ndarray, dim: int, cutoffs: Sequence[float]
+) -> dict[float, Ritz]:
+    """`rayleigh_ritz` for each cut-off; B is decomposed once."""
     # In units of its largest column φ is comparable with the constant, whatever δ is.
     unit = np.sqrt(np.diag(second)[1:].max(initial=np.finfo(np.float64).tiny))
     units = np.append(1.0, np.full(len(second) - 1, unit))
     scales, directions = np.linalg.eigh((second + second.T) / 2 / np.outer(units, units))
-    kept = scales > cutoff * scales.max()
-    whiten = directions[:, kept] / np.sqrt(scales[kept]) / units[:, None]
-    rank = int(kept.sum())
-    wanted = [0, min(dim, rank) - 1]
-    symmetric = whiten.T @ (drawing + drawing.T) @ whiten / 2
-    eigenvalues, rotation = scipy.linalg.eigh(symmetric, subset_by_index=wanted)
-    return Ritz(np.maximum(eigenvalues, 0.0), whiten @ rotation, rank)
+    whiten = directions / np.sqrt(np.maximum(scales, np.finfo(np.float64).tiny)) / units[:, None]
+    kept = scales > min(cutoffs) * scales.max()
+    whitened = whiten[:, kept].T @ (drawing + drawing.T) @ whiten[:, kept] / 2
+    found = {}
+    for cutoff in cutoffs:
+        rank = int(np.sum(scales > cutoff * scales.max()))  # the last ones, for they ascend
+        wanted = [0, min(dim, rank) - 1]
+        eigenvalues, rotation = scipy.linalg.eigh(whitened[-rank:, -rank:], subset_by_index=wanted)
+        found[cutoff] = Ritz(np.maximum(eigenvalues, 0.0), whiten[:, -rank:] @ rotation, rank)
+    return found
 
 
 def unrotated(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:

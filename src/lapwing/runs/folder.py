@@ -2,7 +2,7 @@
 
 config.json says what the run is and never changes; result.json is written when everything is learned and
 measured, so its presence means that the run is finished (pictures can be drawn again from the rest).
-Whatever is missing in between is computed again to the same bits. Every file carries a digest. Folders of
+Whatever is missing in between is computed again, bit-identically. Every file carries a digest. Folders of
 format 1, which lapwing 0.1.0 wrote, have none in their JSON files: they can be loaded and evaluated, not
 resumed.
 """
@@ -218,7 +218,7 @@ class RunFolder:
                 check_format(path, manifest)
                 state = filled(like, tensors, "state", path)
             except CheckpointError as error:
-                warnings.warn(f"{error}; going back to the one before", LapwingWarning, stacklevel=2)
+                warnings.warn(f"{error}; using the previous checkpoint", LapwingWarning, stacklevel=2)
                 continue
             self._cut_metrics(manifest["step"])
             return state, manifest["step"], manifest["seconds"]
@@ -269,7 +269,7 @@ class RunFolder:
         if there["version"] != __version__:
             raise CheckpointError(
                 f"{self.path} was begun by lapwing {there['version']}; lapwing {__version__} cannot "
-                "resume it to the same bits: use that version, or start again with --overwrite"
+                "resume it bit-identically: use that version, or start again with --overwrite"
             )
         for name, value in config.items():
             if there.get(name) != value:

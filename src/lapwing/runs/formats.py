@@ -6,17 +6,7 @@ are left as they are.
 
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    Literal,
-    NotRequired,
-    TypedDict,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from lapwing.errors import CheckpointError, ConfigError
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
@@ -63,7 +53,7 @@ class LearnResult(TypedDict):
     eigenvalue_error: float | None
     principal_angle: float | None
     orthonormality_error: float | None
-    distance_correlation: dict[Distance | Literal["l2"], float] | None
+    distance_correlation: dict[Literal[Distance, "l2"], float] | None
     held_out: NotRequired[HeldOut | None]
     learn_seconds: float
     compile_seconds: float
@@ -168,7 +158,7 @@ def fits(value: Any, annotation: Any) -> bool:
         return value is None
     if kind is Literal:
         return isinstance(value, str) and value in parts
-    if kind in (Union, UnionType):
+    if kind is UnionType:
         return any(fits(value, part) for part in parts)
     if kind is list:
         return isinstance(value, list) and all(fits(each, parts[0]) for each in value)

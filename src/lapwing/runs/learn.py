@@ -43,9 +43,9 @@ def learn(
     """Learn a Laplacian representation.
 
     Args:
-        target: a maze (`"FourRoom"`, a text file), an .npz file or a folder of data, `"gym:ENV_ID"`,
-            `"minari:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays of observations,
-            or an `Experience`.
+        target: a maze (`"FourRoom"`, a text file), an .npz or HDF5 file or a folder of data, `"gym:ENV_ID"`,
+            `"minari:NAME"`, `"ogbench:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays
+            of observations or dicts of arrays, or an `Experience`.
         policy: what acts in a Gymnasium environment: a function from observations to actions; None is random.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.

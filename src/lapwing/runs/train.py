@@ -48,7 +48,7 @@ def train(
             actions.
         representation: φ for a shaped reward: a `Representation`, its file, or a run of `lapwing learn`; None
             learns one first if the reward needs it.
-        preset: in mazes how φ is then learned: `"default"`, lapwing's way, or `"paper"`; in arenas all of the
+        preset: in mazes how φ is then learned: `"default"` or `"paper"`; in arenas all of the
             agent's settings: `"quick"`, or `"paper"`.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.
@@ -89,7 +89,7 @@ def given_or_learned(
     if representation is None:
         return recipe
     if online:
-        raise ConfigError("online learns φ beside the agent; leave --representation or --online out")
+        raise ConfigError("online learns φ while the agent learns; leave --representation or --online out")
     return representation if isinstance(representation, Representation) else load(representation)
 
 
@@ -97,7 +97,7 @@ def check_online_filter(settings: AgentSettings | ControlSettings) -> None:
     """Refuse a filter of eigenfunctions for a φ that is still being learned."""
     if settings.online and settings.filter not in (None, "soft"):
         raise ConfigError(
-            f"filter {settings.filter!r} needs single eigenfunctions, which φ has none of while it is "
+            f"filter {settings.filter!r} needs single eigenfunctions, which φ does not have while it is "
             "learned online; leave --filter out"
         )
 
@@ -176,7 +176,7 @@ def _check_whole(inner: RunFolder) -> None:
 
 @contextmanager
 def _named_remedy(inner: RunFolder) -> Iterator[None]:
-    """Of a damaged run of φ, say what to delete: all that is in it can be made again, to the same bits."""
+    """Of a damaged run of φ, say what to delete: all that is in it can be made again, bit-identically."""
     try:
         yield
     except DatasetError as error:

@@ -1,6 +1,6 @@
 """Training DDPG in an arena: `lapwing train PointUMaze`.
 
-Collect with random actions, learn φ, look whether its distance leads to the goal, then train; or learn φ
+Collect with random actions, learn φ, check that its distance leads to the goal, then train; or learn φ
 while the agent learns.
 """
 
@@ -44,9 +44,9 @@ from lapwing.shaping.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
 
 GATE = 0.85
-"""The rank correlation with the way to the goal from which on φ's distance leads there."""
+"""From this rank correlation with the shortest path to the goal on, φ's distance leads there."""
 GATE_STATES = 1_000
-"""From so many states the way to the goal is measured."""
+"""The rank correlation is over so many states."""
 QUICK_PHI: dict[str, Any] = {"transitions": 300_000, "steps": 20_000}
 """How the preset quick shortens the paper's φ."""
 
@@ -110,7 +110,7 @@ def reopen_control(out: Path) -> ControlOutcome:
 
 
 def control_recipe(body: Body, settings: ControlSettings) -> LearnSettings:
-    """How φ is learned: the paper's way for this body, shortened in the preset quick."""
+    """How φ is learned: by the paper's recipe for this body, shortened in the preset quick."""
     return dataclasses.replace(
         PRESETS["paper-control"],
         lam=body.lam,
@@ -293,7 +293,7 @@ def _reward_of(reward: GoalReward) -> Reward:
 
 
 def _gate(representation: Representation, simulator: Simulator, settings: ControlSettings) -> dict[str, Any]:
-    """How well φ's distance agrees with the way to the goal, beside l2's."""
+    """The rank correlation of φ's distance with the shortest path to the goal, and that of l2."""
     states = simulator.some_states(GATE_STATES, settings.seed)
     whole, arena = settings.reward == "fullmix", simulator.arena
     if not whole:
@@ -307,8 +307,9 @@ def _gate(representation: Representation, simulator: Simulator, settings: Contro
 def _warn_of_gate(gate: float, gate_l2: float) -> None:
     if gate < max(GATE, gate_l2):
         warnings.warn(
-            f"φ's distance ranks states like the way to the goal with a correlation of only {gate:.2f} "
-            f"(l2: {gate_l2:.2f}), and {GATE} is wanted: try --filter commute, or narrow the cells",
+            f"φ's distance has a rank correlation of {gate:.2f} with the shortest path to the goal, and it "
+            f"should be at least {GATE} and above that of l2, {gate_l2:.2f}: try --filter commute, or narrow "
+            "the cells",
             LapwingWarning,
             stacklevel=4,
         )

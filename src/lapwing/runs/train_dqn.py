@@ -48,7 +48,7 @@ RECIPES = {
     "default": LearnSettings(transitions=PRESETS["paper-shaping"].transitions),
     "paper": PRESETS["paper-shaping"],
 }
-"""How φ is learned where none is given: lapwing's way, and the paper's, from as much data."""
+"""How φ is learned where none is given: lapwing's defaults, or the paper's recipe, from as much data."""
 
 
 class ShapedTask(NamedTuple):
@@ -146,7 +146,7 @@ def _phi(
     check_online_filter(settings)
     if settings.online and settings.reward == "potential":
         raise ConfigError(
-            "reward 'potential' counts in steps of a φ that stays as it is; use --reward mix with --online"
+            "reward 'potential' needs a φ that is fixed; leave --online out, or use --reward mix with it"
         )
     recipe = PRESETS["paper-shaping"] if settings.online else recipe
     if representation is None and settings.filter not in (None, "soft") and not recipe.rotate:

@@ -1,4 +1,4 @@
-"""What settings share: the way to JSON and back, and checks.
+"""What settings share: conversion to JSON and back, and checks.
 
 The command line's parser accepts nan, inf and negative numbers, so every number is looked at.
 """

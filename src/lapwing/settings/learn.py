@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from lapwing.errors import ConfigError
 from lapwing.settings.checks import (
     MOST_STEPS,
     SavedSettings,
@@ -16,6 +17,7 @@ from lapwing.settings.checks import (
     check_kinds,
     check_network,
     check_size,
+    checked,
     chosen_by_lapwing,
     from_preset,
 )
@@ -95,14 +97,14 @@ class LearnSettings(SavedSettings):
         chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
     ] = None
     """The standard deviation of half of those directions; that of the others ranges from 1 to it."""
-    bumps: Annotated[int | None, chosen_by_lapwing("150, 300 or 600, by validation episodes")] = None
-    """How many Gaussian bumps are combined (with closed-form, as the next three)."""
-    bump_width: Annotated[float | None, chosen_by_lapwing("by validation episodes")] = None
+    bumps: Annotated[tuple[int, ...] | None, chosen_by_lapwing("150 or 300, by validation episodes")] = None
+    """How many Gaussian bumps are combined, a number for each stage (with closed-form, as the next three)."""
+    bump_width: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
     """Their standard deviation, in median distances between neighbouring centres."""
-    slowness: Annotated[float | None, chosen_by_lapwing("0, 0.5 or 1, by validation episodes")] = None
-    """How much less a linear coordinate counts the faster it changes: the power of its eigenvalue."""
-    cutoff: Annotated[float | None, chosen_by_lapwing("1e-9 to 1e-3, by validation episodes")] = None
-    """Directions with less than this share of the largest variance are not used."""
+    slowness: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
+    """How much less a coordinate counts the faster it changes: the power of its eigenvalue, 0, 0.5 or 1."""
+    cutoff: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
+    """Directions with less than this share of the largest variance are not used, 1e-9 to 1e-3."""
     trials: int = 6
     """How many bases are tried on validation episodes at most; from 7 on, networks are among them."""
     standardise: Annotated[
@@ -131,18 +133,18 @@ class LearnSettings(SavedSettings):
         check_kinds(self)
         steps = ("episode_length", "transitions", "steps", "stop")
         check_fields(self, *steps, whole=True, least=1, below=MOST_STEPS)
-        check_fields(self, "dim", "fourier_features", "num_envs", "bumps", "trials", whole=True, least=1)
+        check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
+        check_fields(self, "trials", whole=True, least=1, most=1_000)
         check_fields(self, "batch", whole=True, least=2)
         check_fields(self, "oversample", whole=True, least=0)
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "lam", "lam_final", least=0, below=1)
-        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", "bump_width", above=0)
-        check_fields(self, "slowness", least=0, most=4)
-        check_fields(self, "cutoff", above=0, below=1)
+        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", above=0)
+        _check_stages(self)
         check_network(self)
         # A dimension or a feature is at least one weight with its moments; an environment some bytes.
-        sizes = {"dim": 12, "oversample": 12, "fourier_features": 12, "num_envs": 1024, "bumps": 4_096}
+        sizes = {"dim": 12, "oversample": 12, "fourier_features": 12, "num_envs": 1024}
         for name, least in sizes.items():
             check_size(name, least * (getattr(self, name) or 0))
 
@@ -150,6 +152,25 @@ class LearnSettings(SavedSettings):
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
         """The preset that `values` names, with the other values on top; unknown names are refused."""
         return from_preset(PRESETS, "default", values)
+
+
+def _check_stages(settings: LearnSettings) -> None:
+    """Refuse stages that cannot be meant, or not the same number of them for each setting."""
+    bounds: dict[str, dict[str, Any]] = {
+        "bumps": {"whole": True, "least": 1, "most": 100_000},
+        "bump_width": {"above": 0},
+        "slowness": {"least": 0, "most": 4},
+        "cutoff": {"above": 0, "below": 1},
+    }
+    given = {name: getattr(settings, name) for name in bounds if getattr(settings, name) is not None}
+    for name, values in given.items():
+        numbers = tuple(checked(name, value, **bounds[name]) for value in values)
+        object.__setattr__(settings, name, numbers)
+        first = next(iter(given))
+        if not values or len(values) != len(given[first]):
+            raise ConfigError(
+                f"{name} has {len(values)} values and {first} {len(given[first])}; give one for each stage"
+            )
 
 
 @dataclass(frozen=True)

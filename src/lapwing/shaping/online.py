@@ -33,7 +33,7 @@ class PhiState(NamedTuple):
 
 @dataclass(frozen=True)
 class PhiLearner:
-    """How φ is learned beside an agent."""
+    """How φ is learned online, while an agent learns."""
 
     beta: float
     delta: float

@@ -74,7 +74,7 @@ class Step(NamedTuple):
     here: ToGoal
     there: ToGoal
     terminated: Any = False
-    """Whether the episode ended for good at s'; a time limit is no such end."""
+    """Whether the episode terminated at s'; a time limit truncates it only."""
     gamma: float = np.nan
     """γ of the agent, which `potential` must know."""
     own: Any = None

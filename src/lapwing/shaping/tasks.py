@@ -94,7 +94,7 @@ class GridTask:
         return FORMS[form](Step(at_goal, to, False, gamma))
 
     def one_step_scale(self, embedded: np.ndarray, measure: Measure = euclidean) -> float:
-        """What makes the distance to the goal change by 1 with a move, in the mean."""
+        """What makes the distance to the goal change by 1 with a move, on average."""
         latent = self.distances(embedded, measure=measure).latent
         there = latent[self.world.next_state]
         return one_step_scale(np.broadcast_to(latent[:, None], there.shape), there)
