@@ -22,7 +22,9 @@ from lapwing.errors import LapwingWarning
 FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
     "agents.md": ("Agents, measured", ("agents", "control")),
-    "library.md": ("Data in, φ out, measured", ("inputs", "plane", "outputs")),
+    "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
+    "library.md": ("Data in, φ out, measured", ("inputs", "outputs")),
+    "distances.md": ("Distances, measured", ("distances",)),
 }
 """What --write puts where, if all the parts of a file were run."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)

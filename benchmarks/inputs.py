@@ -12,7 +12,8 @@ import gymnasium
 import numpy as np
 
 from benchmarks.rows import Row
-from lapwing.data.collect import collect, random_actions
+from lapwing.data.action_spaces import random_actions
+from lapwing.data.collect import collect
 from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import lapwing
 from benchmarks.rows import Row
-from lapwing.data.collect import random_actions
+from lapwing.data.action_spaces import random_actions
 
 STEPS = 5_000
 REPEATS = 5

@@ -510,3 +510,25 @@ def test_what_cannot_be_read_is_named(tmp_path, read):
     for path in (tmp_path / "gone", tmp_path):
         with pytest.raises(StorageError, match=f"{path}: "):
             read(path)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, "home/.cache/lapwing"),
+        ("linux", {"XDG_CACHE_HOME": "{root}/xdg"}, "xdg/lapwing"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, "home/.cache/lapwing"),
+        ("linux", {"LAPWING_CACHE": "{root}/mine", "XDG_CACHE_HOME": "{root}/xdg"}, "mine"),
+        ("linux", {"LAPWING_CACHE": "~/mine"}, "home/mine"),
+        ("darwin", {}, "home/Library/Caches/lapwing"),
+        ("win32", {"LOCALAPPDATA": "{root}/local"}, "local/lapwing/Cache"),
+    ],
+)
+def test_the_cache_folder(platform, variables, expected, tmp_path, monkeypatch):
+    for name in ("LAPWING_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("sys.platform", platform)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(root=tmp_path))
+    assert storage.user_cache() == tmp_path / expected

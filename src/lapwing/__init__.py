@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lapwing.cli.progress import progress_bar
     from lapwing.data.collect import collect
     from lapwing.data.experience import Experience
-    from lapwing.data.files import load_experience, save_episodes
+    from lapwing.data.files import load_experience
+    from lapwing.data.folders import save_episodes
     from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.integrations.online_learner import OnlineLearner
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
@@ -58,7 +59,7 @@ _HOMES = {
     "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
-    "save_episodes": "data.files",
+    "save_episodes": "data.folders",
     "open_target": "laplacian.target",
     "parse_maze": "mazes",
     "progress_bar": "cli.progress",

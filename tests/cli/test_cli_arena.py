@@ -344,7 +344,8 @@ def test_a_maze_of_ones_own_without_a_folder(elsewhere):
 @pytest.mark.slow
 def test_learning_in_an_arena_measures_the_distance_of_every_filter_beside_l2(learned):
     result = learned.result
-    assert set(result["distance_correlation"]) == {"soft", "unit", "commute", "heat", "l2"}
+    filters = {"soft", "unit", "commute", "biharmonic", "heat"}
+    assert set(result["distance_correlation"]) == filters | {"hitting", "l2"}
     assert (result["target"], result["states"], result["operator"]) == ("PointUMaze", None, None)
     assert result["transitions"] == 3_000
     assert 0 < result["distance_correlation"]["l2"] < 1

@@ -14,10 +14,11 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from scipy.stats import chisquare
 
-from lapwing.data.collect import collect, collect_walks, random_actions
+from lapwing.data.action_spaces import random_actions
+from lapwing.data.collect import collect, collect_walks
 from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.mazes import read_maze
 
 
@@ -42,6 +43,9 @@ class TestCollectWalks:
         # Starts are anywhere, so most pairs across an end could not have been moves.
         ends = np.flatnonzero(experience.horizons == 0)[:-1]
         assert possible[ids[ends], ids[ends + 1]].mean() < 0.2
+        moved = self.WORLD.next_state[ids[places], experience.actions[places]]
+        np.testing.assert_array_equal(moved, ids[places + 1])
+        assert experience.actions.dtype == np.uint8
 
     def test_same_seed_same_bits_and_others_differ(self):
         digests = [
@@ -181,7 +185,6 @@ class TestCollect:
             (spaces.MultiDiscrete([2, 3]), [1, 2]),
             (spaces.MultiBinary(2), np.array([True, False])),
             (spaces.Box(-1, 1, (2,)), np.array([5.0, 0.5])),
-            (spaces.Box(-1, 1, (2,)), torch.ones(2, requires_grad=True)),
             (spaces.Dict({"a": spaces.Box(-1, 1, (2,))}), {"a": np.zeros(2)}),
             (spaces.Tuple([spaces.Box(-1, 1, (1,)), spaces.Discrete(2)]), ([0.5], 1)),
             (spaces.Text(5), "left"),
@@ -210,6 +213,78 @@ class TestCollect:
         env.action_space = space
         with pytest.raises(ConfigError, match="action"):
             collect(env, 10, policy=lambda _: action)
+
+    def test_actions_that_are_no_numbers_are_not_kept(self):
+        env = Counter(4, False)
+        env.action_space = spaces.Box(-1, 1, (2,))
+        with pytest.warns(LapwingWarning, match="actions are not kept"):
+            experience = collect(env, 10, policy=lambda _: torch.ones(2, requires_grad=True))
+        assert experience.actions is None
+        assert experience.rewards is not None
+
+    @pytest.mark.parametrize("vector", [False, True])
+    @pytest.mark.parametrize("reward", [np.nan, np.inf, None, [1.0, 2.0]])
+    def test_rewards_that_are_no_numbers_are_not_kept(self, reward, vector):
+        class Odd(gymnasium.vector.VectorWrapper if vector else gymnasium.Wrapper):
+            def step(self, action):
+                observation, _, *rest = self.env.step(action)
+                return observation, np.array([reward], object) if vector else reward, *rest
+
+        env = SyncVectorEnv([lambda: Counter(4, False)]) if vector else Counter(4, False)
+        with pytest.warns(LapwingWarning, match="rewards are not kept"):
+            experience = collect(Odd(env), 10, policy=lambda _: np.zeros(1, int) if vector else 0)
+        assert experience.rewards is None
+        assert experience.actions.tolist() == [0] * len(experience.observations)
+
+    @pytest.mark.parametrize(
+        ("space", "dtype", "shape"),
+        [
+            (spaces.Discrete(4), np.uint8, ()),
+            (spaces.Discrete(1_000, start=-3), np.int32, ()),
+            (spaces.MultiDiscrete([3, 4]), np.int32, (2,)),
+            (spaces.MultiBinary(3), np.uint8, (3,)),
+            (spaces.Box(-1, 1, (2,), np.float64), np.float32, (2,)),
+            (spaces.Box(-1, 1, ()), np.float32, (1,)),
+            (spaces.Box(0, 9, (2, 3), np.int8), np.int8, (6,)),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("vector", [False, True])
+    def test_actions_of_any_space_are_kept(self, space, dtype, shape, vector):
+        taken = []
+
+        class Told(Counter):
+            def step(self, action):
+                taken.append(np.array(action))
+                return super().step(action)
+
+        def made():
+            env = Told(4, False)
+            env.action_space = space
+            return env
+
+        experience = collect(SyncVectorEnv([made]) if vector else made(), 9, seed=1)
+        assert (experience.actions.dtype, experience.actions.shape[1:]) == (dtype, shape)
+        kept = experience.actions[experience.horizons > 0]
+        np.testing.assert_allclose(kept, np.array(taken).reshape(9, *shape), rtol=1e-6)
+
+    @pytest.mark.parametrize("space", [spaces.Tuple([spaces.Discrete(2)]), spaces.Text(3)], ids=str)
+    def test_actions_of_parts_or_words_are_not_kept(self, space):
+        env = Counter(4, False)
+        env.action_space = space
+        assert collect(env, 9).actions is None
+
+    def test_a_policy_that_writes_its_actions_over_each_other(self):
+        env, buffer = Counter(4, False), np.zeros(1)
+        env.action_space = spaces.Box(-9, 99, (1,))
+
+        def policy(observation):
+            buffer[:] = observation[:1]
+            return buffer
+
+        experience = collect(env, 9, policy=policy)
+        within = experience.horizons > 0
+        np.testing.assert_array_equal(experience.actions[within], experience.observations[within, :1])
 
     def test_what_progress_raises_is_its_own(self):
         def stop(*_):
@@ -397,7 +472,7 @@ class Numbered(gymnasium.Env):
         chance = self.np_random.random()
         over = chance < 0.1 + 0.05 * action
         shown = np.array([self.number, self.episode, self.at, action], float)
-        return shown, 0.0, bool(over and chance < 0.1), bool(over and chance >= 0.1), {}
+        return shown, self.at / 4, bool(over and chance < 0.1), bool(over and chance >= 0.1), {}
 
 
 def acting(observations: np.ndarray) -> np.ndarray:
@@ -417,6 +492,13 @@ def alone(number: int, seed: int, steps: int) -> list[np.ndarray]:
             observation, _ = env.reset()
             episodes.append([observation])
     return [np.array(episode) for episode in episodes if len(episode) > 1]
+
+
+def assert_followed(experience: Experience) -> None:
+    """Each action is the one that was chosen for its observation, each reward the one of the step."""
+    within = np.flatnonzero(experience.horizons > 0)
+    np.testing.assert_array_equal(experience.actions[within], acting(experience.observations)[within])
+    np.testing.assert_array_equal(4 * experience.rewards[within], experience.observations[within + 1, 2])
 
 
 def episodes_of(experience: Experience) -> list[np.ndarray]:
@@ -443,6 +525,7 @@ class TestVectors:
                 np.testing.assert_array_equal(one, other)
             resets = max(len(mine) - 1, 0) if mode == AutoresetMode.NEXT_STEP else 0
             rounds.append(steps[-1] + resets)
+        assert_followed(experience)
         # All were stepped equally often, but for a last reset, and for what was too much at the end.
         assert max(rounds) - min(rounds[:-1]) <= 1
         assert rounds[-1] >= rounds[0] - 4

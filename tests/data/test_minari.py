@@ -19,7 +19,9 @@ from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.serialization import serialize_space
 from PIL import Image
 
-from lapwing.data.minari import MinariData, open_minari, space_from_json
+from lapwing.data.collect import experience_of
+from lapwing.data.minari import MinariData, open_minari
+from lapwing.data.minari_spaces import space_from_json
 from lapwing.data.source import describe, read_source, recall
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 
@@ -255,6 +257,59 @@ class TestReading:
         monkeypatch.setenv("HOME", str(tmp_path))
         shutil.copytree(cartpole, tmp_path / ".minari" / "datasets" / "mine" / "poles-v0")
         assert open_minari("mine/poles-v0").n_episodes == 3
+
+
+def pendulum(root: Path) -> MinariData:
+    """A data set whose actions are vectors, collected once."""
+    if not (root / "pendulum").exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            collect("pendulum/random-v0", gymnasium.make("Pendulum-v1", max_episode_steps=20), 2)
+            gc.collect()
+    return open_minari("pendulum/random-v0")
+
+
+class TestActions:
+    @pytest.mark.parametrize("name", ["cartpole/random-v0", "frozen/lake-v1", "pendulum/random-v0"])
+    def test_those_that_minari_reads(self, name, root):
+        data = pendulum(root) if name.startswith("pendulum") else open_minari(name)
+        expected = minari.load_dataset(name)
+        assert data.action_space == expected.action_space
+        experience = experience_of(*data.read())
+        theirs = list(expected.iterate_episodes())
+        within = experience.horizons > 0
+        for kept, field in ((experience.actions, "actions"), (experience.rewards, "rewards")):
+            joined = np.concatenate([getattr(episode, field) for episode in theirs])
+            np.testing.assert_array_equal(kept[within], joined.astype(kept.dtype))
+        assert experience.n_transitions == expected.total_steps
+
+    def test_without_a_space_none_are_kept(self, cartpole):
+        rewrite(cartpole, action_space=None)
+        recorded = open_minari(str(cartpole)).read()
+        assert recorded.actions is None
+        assert recorded.rewards is not None
+
+    @pytest.mark.parametrize("name", ["actions", "rewards"])
+    def test_episodes_without_them(self, name, cartpole):
+        with h5py.File(data_of(cartpole), "r+") as file:
+            del file[f"episode_1/{name}"]
+        assert getattr(open_minari(str(cartpole)).read(), name) is None
+
+    @pytest.mark.parametrize("name", ["actions", "rewards"])
+    @pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((500, 3)), np.array(3.0)], ids=str)
+    def test_other_shapes_are_refused(self, name, wrong, cartpole):
+        with h5py.File(data_of(cartpole), "r+") as file:
+            del file[f"episode_1/{name}"]
+            file[f"episode_1/{name}"] = wrong
+        with pytest.raises(DatasetError, match=f"episode 1.*{name}"):
+            open_minari(str(cartpole)).read()
+
+    def test_links_in_place_of_them(self, cartpole):
+        with h5py.File(data_of(cartpole), "r+") as file:
+            del file["episode_1/actions"]
+            file["episode_1/actions"] = h5py.ExternalLink("elsewhere.hdf5", "actions")
+        with pytest.raises(DatasetError, match=r"episode 1 .*actions"):
+            open_minari(str(cartpole)).read()
 
 
 class TestDigest:
@@ -699,7 +754,7 @@ class TestJpeg:
 class TestDamage:
     def test_h5py_is_missing(self, cartpole, monkeypatch):
         monkeypatch.setitem(sys.modules, "h5py", None)
-        assert "lapwing[minari]" in refusal(cartpole, ConfigError)
+        assert "lapwing[hdf5]" in refusal(cartpole, ConfigError)
 
     @pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
     def test_no_hdf5(self, content, cartpole):

@@ -13,7 +13,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from lapwing.data.experience import Experience
-from lapwing.data.files import save_episodes
+from lapwing.data.folders import save_episodes
 from lapwing.data.source import (
     DataFile,
     GymEnv,
@@ -179,6 +179,9 @@ def test_different_sources_have_different_descriptions(tmp_path, data_file):
         Experience(walk(), [100, 100]),
         Experience(walk(), [50, 150]),
         Experience(walk(seed=1), [100, 100]),
+        Experience(walk(), [100, 100], actions=np.zeros(200, int)),
+        Experience(walk(), [100, 100], actions=np.ones(200, int)),
+        Experience(walk(), [100, 100], rewards=np.zeros(200)),
     ]
     descriptions = [str(describe(source)) for source in sources]
     assert len(set(descriptions)) == len(sources)
@@ -392,3 +395,16 @@ class TestMakeEnvs:
     def test_what_cannot_be_made(self, num_envs):
         with pytest.raises(ConfigError, match="did you mean CartPole-v1"):
             make_envs("CartPol-v1", num_envs)
+
+
+def test_data_on_disk_is_its_folder_if_it_is_all_of_it(tmp_path, monkeypatch):
+    """With other actions than the folder's it is not: a run that named the folder would forget them."""
+    monkeypatch.setattr("lapwing.data.memory_map.IN_MEMORY", 10)
+    whole = save_episodes(tmp_path / "walks", [{"observations": walk(), "actions": np.zeros(199, int)}])
+    assert read_source(whole) == DataFile(tmp_path / "walks")
+    for actions in (np.ones(200, int), None):
+        other = Experience(whole.observations, whole.lengths, actions=actions)
+        assert read_source(other) is other
+    alone = save_episodes(tmp_path / "alone", [walk()])
+    other = Experience(alone.observations, alone.lengths, rewards=np.ones(200))
+    assert read_source(other) is other

@@ -156,12 +156,16 @@ class TestObservations:
 
 @pytest.fixture(scope="module")
 def walk():
-    """`walk(policy, seed)`: a thousand episodes of fifty moves through the crooked maze, as an array."""
+    """`walk(policy, seed)`: the states of a thousand episodes of fifty moves through the crooked maze."""
     compiled = jax.jit(random_walks, static_argnames=("episodes", "length"))
     table = jnp.asarray(world_of("Crooked", stay=True).next_state)
 
     def walk(policy=None, seed=0):
-        return np.asarray(compiled(table, policy, episodes=1_000, length=50, key=jax.random.key(seed)))
+        walked = compiled(table, policy, episodes=1_000, length=50, key=jax.random.key(seed))
+        states, actions = map(np.asarray, walked)
+        assert actions.dtype == np.uint8
+        np.testing.assert_array_equal(np.asarray(table)[states[:, :-1], actions], states[:, 1:])
+        return states
 
     return walk
 

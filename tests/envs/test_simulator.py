@@ -291,10 +291,12 @@ class TestEpisodes:
         ("transitions", "shape"), [(1, (1, 2, 6)), (70, (1, 71, 6)), (300, (1, 301, 6)), (601, (3, 301, 6))]
     )
     def test_whole_episodes_of_at_least_so_many_steps(self, transitions, shape):
-        seen = random_episodes(simulator_of("PointUMaze", fast=True), transitions, seed=0)
+        simulator = simulator_of("PointUMaze", fast=True)
+        seen, actions = random_episodes(simulator, transitions, seed=0)
         assert seen.shape == shape
-        assert seen.dtype == np.float32
+        assert seen.dtype == actions.dtype == np.float32
         assert np.isfinite(seen).all()
+        assert actions.shape == (shape[0], shape[1] - 1, 2)
 
     def test_more_than_any_machine_holds(self):
         with pytest.raises(ConfigError, match="transitions"):
@@ -302,15 +304,17 @@ class TestEpisodes:
 
     def test_the_seed_decides(self):
         simulator = simulator_of("PointUMaze")
-        first = random_episodes(simulator, 40, seed=5)
-        np.testing.assert_array_equal(random_episodes(Simulator(simulator.arena), 40, seed=5), first)
-        other = random_episodes(simulator, 40, seed=6)
+        first, actions = random_episodes(simulator, 40, seed=5)
+        again, same_actions = random_episodes(Simulator(simulator.arena), 40, seed=5)
+        np.testing.assert_array_equal(again, first)
+        np.testing.assert_array_equal(same_actions, actions)
+        other, _ = random_episodes(simulator, 40, seed=6)
         assert (first[:, :, :2] != other[:, :, :2]).all()
 
     def test_more_than_are_simulated_at_once_with_progress_and_all_different(self):
         simulator = simulator_of("PointUMaze", fast=True)
         told = []
-        seen = random_episodes(simulator, 127 * 300 + 1, 0, lambda done, of: told.append((done, of)))
+        seen, _ = random_episodes(simulator, 127 * 300 + 1, 0, lambda done, of: told.append((done, of)))
         assert told == [(64 * 300, 128 * 300), (128 * 300, 128 * 300)]
         assert seen.shape == (128, 301, 6)
         assert len(np.unique(seen[:, 0, 0])) == len(np.unique(seen[:, -1, 0])) == 128
@@ -321,13 +325,14 @@ class TestEpisodes:
     def test_pushes_are_uniform(self):
         """Away from walls a step is solved by hand, so the push can be read off the speeds."""
         arena = open_arena("PointHookMaze")
-        seen = random_episodes(Simulator(arena), 1_200, seed=0).astype(float)
+        seen, actions = (array.astype(float) for array in random_episodes(Simulator(arena), 1_200, seed=0))
         free = away_from_walls(arena, seen[..., :2]) > 0.8
         free = free[:, :-1] & free[:, 1:]
         kept = math.exp(-POINT_STEP)
         pushes = (seen[:, 1:, 3:5] - kept * seen[:, :-1, 3:5]) / (5 * (1 - kept))
         pushes = pushes[free]
         assert len(pushes) > 100
+        np.testing.assert_allclose(pushes, actions[free], atol=1e-4)
         assert -1 - 1e-5 <= pushes.min() < -0.97
         assert 0.97 < pushes.max() <= 1 + 1e-5
         for axis in (0, 1):
@@ -336,7 +341,7 @@ class TestEpisodes:
 
     def test_an_ant_mostly_stays_upright_and_in_the_maze(self):
         simulator = simulator_of("AntUMaze")
-        seen = random_episodes(simulator, EPISODE_LENGTH * 5, seed=0).astype(float)
+        seen = random_episodes(simulator, EPISODE_LENGTH * 5, seed=0)[0].astype(float)
         up = 1 - 2 * (seen[..., 4] ** 2 + seen[..., 5] ** 2)  # z of the torso's own z axis
         assert (up > 0.7).mean() > 0.95
         assert ((seen[..., 2] > 0.25) & (seen[..., 2] < 1.2)).all()

@@ -95,14 +95,14 @@ def test_an_observation_is_as_far_alone_as_in_a_batch(kind, size, data):
             assert alone == (to.raw[index], to.reached[index], to.latent[index])
 
 
-@pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+@pytest.mark.parametrize("filter", ["soft", "unit", "commute", "biharmonic", "heat"])
 def test_the_filter_is_the_one_asked_for(filter):
     rep, (here, goal) = REPRESENTATIONS["vector"], drawn("vector", 2)
     found = shaper(VECTOR, rep, goal, filter=filter).distances(here).latent
     assert found == to_rounding(rep.distance(here, goal, filter), rep.embed(goal, filter))
 
 
-@pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+@pytest.mark.parametrize("filter", ["soft", "unit", "commute", "biharmonic", "heat"])
 def test_without_a_scale_the_mean_distance_is_1(filter, four_room):
     """Between states of the data, of which there are enough in a grid over FourRoom."""
     cells = np.array([(r, c) for r, c in exact.cells("FourRoom")])
@@ -112,6 +112,46 @@ def test_without_a_scale_the_mean_distance_is_1(filter, four_room):
         for goal in positions[::7]
     ]
     assert np.mean([to.latent for to in distances]) == pytest.approx(1, rel=0.15)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_hitting_is_what_the_representation_says(kind):
+    """Alone, in a batch and with a goal each; and 0 from the goal itself, to the last bit."""
+    rep, some, goals = REPRESENTATIONS[kind], drawn(kind, 4), drawn(kind, 8)[4:]
+    pairs = [(seen(kind, one), seen(kind, goal)) for one, goal in zip(some, goals, strict=True)]
+    expected = np.array([rep.distance(*pair, "hitting") for pair in pairs])
+    largest = np.abs(expected).max()
+    asked = {"filter": "hitting", "scale": 2.0}
+    found = shaper(SPACES[kind], rep, np.array(goals), num_envs=4, **asked).distances(np.array(some)).latent
+    np.testing.assert_allclose(found, 2 * expected, rtol=1e-4, atol=1e-4 * largest)
+    for one, goal, among in zip(some, goals, found, strict=True):
+        alone = shaper(SPACES[kind], rep, goal, **asked)
+        assert alone.distances(one).latent == among
+        assert alone.distances(goal).latent == 0
+
+
+def test_hitting_without_a_scale(four_room):
+    """Its mean is 1; for a potential, the root mean square of its change by a step of the random walk."""
+    P, cells = exact.transition("FourRoom"), np.array(exact.cells("FourRoom"))
+    positions = (2 * cells / 14 - 1).astype(np.float32)
+    means, squares = [], []
+    for goal in positions[::7]:
+        asked = {"filter": "hitting", "scale": None, "num_envs": len(positions)}
+        means.append(shaper(VECTOR, four_room, goal, **asked).distances(positions).latent.mean())
+        in_steps = shaper(VECTOR, four_room, goal, form="potential", gamma=0.9, **asked)
+        latent = in_steps.distances(positions).latent
+        squares.append(np.sum(P * (latent[:, None] - latent) ** 2) / len(P))
+    assert np.mean(means) == pytest.approx(1, rel=0.15)
+    assert np.sqrt(np.mean(squares)) == pytest.approx(1, rel=0.15)
+
+
+def test_what_is_not_trusted_leads_to_no_goal():
+    rep, (here, goal) = REPRESENTATIONS["vector"], drawn("vector", 2)
+    some = dataclasses.replace(rep, config=rep.config | {"trusted": [0, 2]})
+    for filter in ("commute", "biharmonic", "hitting"):
+        found = shaper(VECTOR, some, goal, filter=filter).distances(here).latent
+        assert found == pytest.approx(some.distance(here, goal, filter), rel=1e-4)
+        assert abs(found - rep.distance(here, goal, filter)) > 1e-3
 
 
 def test_the_filter_that_is_chosen():

@@ -284,7 +284,7 @@ def test_an_update_that_fails_changes_nothing():
 def test_settings_that_cannot_be_meant():
     wrong = dict.fromkeys(("dim", "steps", "capacity", "anneal_updates", "n_states"), 0)
     wrong |= {"batch": 1, "oversample": -1, "seed": -1, "lam": 1.0, "lam_final": -0.1}
-    wrong |= {"beta": 0.0, "delta": np.nan, "learning_rate": -1e-3, "hidden": (0,)}
+    wrong |= {"beta": 0.0, "delta": np.nan, "learning_rate": -1e-3, "hidden": (0,), "encoder": "bumps"}
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=f"^{name} "):
             OnlineLearner(**{name: value})

@@ -76,6 +76,13 @@ def test_the_policy_sees_phi_of_what_the_environment_gives(kind, what):
     assert_same(features(dqn(kind, rep, what=what), table), expected)
 
 
+@pytest.mark.parametrize("bumps_of", ["position", "image"])
+def test_the_policy_sees_bumps(bumps_of):
+    spec = EncoderSpec("bumps", SPECS[bumps_of].shape, 6, stages=((3, 8, 6),))
+    rep, table = random_representation(spec), TABLES[bumps_of]
+    assert_same(features(dqn(bumps_of, rep), table), answer(rep, table, "eigenfunctions"))
+
+
 def test_the_observation_can_follow_phi(kind):
     rep, table = REPRESENTATIONS[kind], TABLES[kind]
     seen = {

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
+from lapwing.integrations import sklearn as integration
 from lapwing.integrations.sklearn import LaplacianEmbedding
 from tests.support.graphs import by_brute_force
 
@@ -161,6 +162,21 @@ def test_a_filter_weighs_columns_and_nothing_else(roll):
     np.testing.assert_allclose(scale / scale[0], commute, rtol=1e-3)
 
 
+def test_every_component_is_there_though_few_be_trusted(small, monkeypatch):
+    """What held-out episodes say of a component is no reason to give a column of zeros."""
+    learn, (points, estimator) = integration.learn_target, small
+
+    def learn_and_distrust(*given):
+        learned = learn(*given)
+        learned.config["trusted"] = [0, 1]
+        return learned
+
+    monkeypatch.setattr(integration, "learn_target", learn_and_distrust)
+    found = LaplacianEmbedding(**QUICK).fit(points)
+    assert found.representation_.config["trusted"] == [0, 1]
+    np.testing.assert_allclose(found.embedding_, estimator.embedding_, rtol=1e-4, atol=1e-4)
+
+
 def corridor_walks(episodes: int, length: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Walks through a corridor that turns back beside itself: places in the plane, and along the corridor."""
     rng = np.random.default_rng(seed)
@@ -222,6 +238,7 @@ def test_chance_comes_from_random_state(small):
         ({"n_neighbors": 0}, "n_neighbors.* 0"),
         ({"filter": "comute"}, "filter.*'comute'.* commute"),
         ({"filter": "soft"}, "filter.*'soft'"),
+        ({"filter": "hitting"}, "filter.*'hitting'"),
         ({"steps": -1}, "steps.* -1"),
         ({"hidden": 64}, "hidden"),
         ({"learning_rate": 0.0}, "learning_rate.* 0"),

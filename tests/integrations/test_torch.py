@@ -75,8 +75,9 @@ def test_encoders_of_any_size_are_their_formula(specification, seed):
         np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=within)
 
 
-def test_images_are_bytes_or_whole_numbers_or_floats():
-    rep, images = REPRESENTATIONS["conv"], OBSERVATIONS["conv"]
+@pytest.mark.parametrize("name", ["conv", "bumps of images"])
+def test_images_are_bytes_or_whole_numbers_or_floats(name):
+    rep, images = REPRESENTATIONS[name], OBSERVATIONS[name]
     module, expected = to_torch(rep, "phi"), rep.phi(images)
     for other in (images.astype(np.int64), images / np.float32(255), images / 255):
         assert_same(module(torch.from_numpy(other)).numpy(), expected)
@@ -89,6 +90,11 @@ def test_indices_of_any_kind():
         np.testing.assert_array_equal(found.numpy(), np.asarray(rep.encoder.weight)[[3, 8, 3]])
 
 
+def test_hitting_has_no_embedding():
+    with pytest.raises(ConfigError, match="'hitting'"):
+        to_torch(REPRESENTATIONS["mlp"], "hitting")
+
+
 def test_nothing_in_it_learns(kind):
     module = to_torch(REPRESENTATIONS[kind])
     assert list(module.parameters()) == []
@@ -97,7 +103,7 @@ def test_nothing_in_it_learns(kind):
     assert not any(isinstance(part, torch.nn.Linear | torch.nn.Conv2d) for part in module.modules())
 
 
-@pytest.mark.parametrize("kind", ["fourier", "mlp"])
+@pytest.mark.parametrize("kind", ["fourier", "mlp", "bumps"])
 def test_the_gradient_with_respect_to_the_input_is_that_of_jax(kind):
     rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind][:2]
     module = to_torch(rep, "commute")
@@ -109,9 +115,10 @@ def test_the_gradient_with_respect_to_the_input_is_that_of_jax(kind):
         assert_same(found, expected, within=1e-4)
 
 
-def test_the_gradient_with_respect_to_an_image_is_its_slope():
-    module = to_torch(REPRESENTATIONS["conv"], "unit").double()
-    images = torch.rand(2, 5, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("name", ["conv", "bumps of images"])
+def test_the_gradient_with_respect_to_an_image_is_its_slope(name):
+    module = to_torch(REPRESENTATIONS[name], "unit").double()
+    images = torch.rand(2, *module.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.autograd.gradcheck(module, images.requires_grad_(), fast_mode=True)
 
 
@@ -155,6 +162,7 @@ def test_it_can_be_exported_for_batches_of_any_size(kind):
         ("linear", torch.tensor([1.0]), r"torch\.float32"),
         ("linear", torch.tensor([True]), r"torch\.bool"),
         ("conv", torch.zeros(2, 3, 5, 6), r"\(2, 3, 5, 6\).*\(5, 6, 3\)"),
+        ("bumps", torch.zeros(4, 2), r"\(4, 2\).*\(n, 3\)"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, wrong, words):

@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
-from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.choose import choose, resolve
 from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
@@ -54,11 +54,17 @@ def continuous() -> Target:
     return open_target(Experience(steps.cumsum(axis=1).reshape(-1, 2), [21] * 100), LearnSettings())
 
 
-def test_nothing_is_left_open(true_four_room):
-    settings = resolved(true_four_room)
-    for field in dataclasses.fields(settings):
-        if field.name not in ("lam_final", "num_envs", "observation_key"):
-            assert getattr(settings, field.name) is not None, field.name
+OF_COLLECTING = {"lam_final", "num_envs", "observation_key"}
+OF_BUMPS = {"bumps", "bump_width", "slowness", "cutoff"}
+
+
+def left_open(settings: ResolvedSettings) -> set[str]:
+    return {field.name for field in dataclasses.fields(settings) if getattr(settings, field.name) is None}
+
+
+def test_nothing_is_left_open(true_four_room, continuous):
+    assert left_open(resolved(true_four_room)) == OF_COLLECTING | OF_BUMPS
+    assert left_open(resolved(continuous)) == OF_COLLECTING | {"fourier_bandwidth"}
 
 
 def test_what_is_given_is_kept(true_four_room):
@@ -85,9 +91,15 @@ def test_drawn_pairs_reach_half_an_episode_at_most():
 
 
 def test_lambda_of_continuous_data_is_estimated(continuous):
-    settings = quietly(continuous, dim=4)
+    settings = quietly(continuous, dim=4, estimator="pairwise")
     assert 0 < settings.lam <= 1 - 2 / 20 + 1e-9
-    assert settings.estimator == "pairwise"
+    assert quietly(continuous, dim=4, lam=0.25, estimator="pairwise").lam == 0.25
+
+
+def test_lambda_of_the_closed_form_is_that_of_validation_episodes(continuous):
+    """No pair is drawn within an episode, so its length does not matter."""
+    settings, tried = choose(LearnSettings(dim=4), continuous)
+    assert settings.lam == pytest.approx(1 - tried[0].eigenvalues[3], abs=1e-4)
     assert quietly(continuous, dim=4, lam=0.25).lam == 0.25
 
 
@@ -129,7 +141,7 @@ def ring(states: int) -> Target:
 
 def test_the_estimator_follows_the_number_of_states(walked, continuous):
     assert quietly(walked).estimator == "exact"
-    assert quietly(continuous).estimator == "pairwise"
+    assert quietly(continuous).estimator == "closed-form"
     assert quietly(ring(5_000), dim=2, lam=0.5).estimator == "exact"
     assert quietly(ring(5_001), dim=2, lam=0.5).estimator == "pairwise"
 
@@ -156,7 +168,7 @@ def test_data_that_is_too_short_for_lambda_is_refused():
     """Of 40 transitions in episodes of one, one in a thousand survives."""
     pairs = Experience(np.random.default_rng(0).normal(size=(80, 2)), np.full(40, 2))
     with pytest.raises(DatasetError, match=r"lam=0\.999: .* 0 of 40 pairs"):
-        resolved(open_target(pairs, LearnSettings(held_out=0.0)), lam=0.999, dim=3)
+        resolved(open_target(pairs, LearnSettings(held_out=0.0)), lam=0.999, dim=3, estimator="pairwise")
 
 
 def test_states_that_were_never_visited():

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lapwing.errors import ConfigError
+from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.encoders import (
     MLP,
     ConvNet,
@@ -23,6 +24,7 @@ from lapwing.laplacian.encoders import (
     fit_encoder,
     fourier_bandwidth,
 )
+from tests.support.fitted import with_bumps
 
 pytestmark = pytest.mark.numeric
 
@@ -33,19 +35,25 @@ SPECS = {
     "mlp": EncoderSpec("mlp", (3,), DIM, hidden=(16, 12)),
     "fourier": EncoderSpec("fourier", (2,), DIM, hidden=(16,), n_features=32),
     "conv": EncoderSpec("conv", (9, 7, 3), DIM),
+    "bumps": EncoderSpec("bumps", (3,), DIM, stages=((2, 7, 4), (3, 5, DIM))),
+    "bumps of images": EncoderSpec("bumps", (3, 4, 2), DIM, stages=((2, 7, DIM),)),
 }
 OBSERVATIONS = {
     "linear": np.arange(9, dtype=np.int32),
     "mlp": (RNG.standard_normal((9, 3)) * [1, 50, 0.1] + [0, 300, -2]).astype(np.float32),
     "fourier": RNG.uniform(-1, 1, (9, 2)).astype(np.float32),
     "conv": RNG.integers(0, 256, (9, 9, 7, 3), dtype=np.uint8),
+    "bumps": RNG.uniform(-1, 1, (9, 3)).astype(np.float32),
+    "bumps of images": RNG.integers(0, 256, (9, 3, 4, 2), dtype=np.uint8),
 }
-FROZEN = ("shift", "scale", "directions")
+FITTED = ("shift", "scale", "projection", "centres", "width")
+FROZEN = (*FITTED, "directions")
 
 
 def build(name: str, seed: int = 0, standardise: bool = True):
-    key = jax.random.key(seed)
-    return fit_encoder(SPECS[name], OBSERVATIONS[name], standardise=standardise, bandwidth=None, key=key)
+    key, seen = jax.random.key(seed), OBSERVATIONS[name]
+    encoder = fit_encoder(SPECS[name], seen, standardise=standardise, bandwidth=None, key=key)
+    return with_bumps(encoder, seen) if isinstance(encoder, Bumps) else encoder
 
 
 @eqx.filter_jit
@@ -62,8 +70,8 @@ def named_leaves(tree) -> dict[str, jax.Array]:
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
 
-def is_frozen(name: str) -> bool:
-    return any(name == f".{field}" for field in FROZEN)
+def is_one_of(fields: tuple[str, ...], name: str) -> bool:
+    return any(name.endswith(f".{field}") for field in fields)
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +112,9 @@ class TestContract:
         assert set(gradients) == set(before) == set(after)
         for leaf, values in before.items():
             assert np.isfinite(gradients[leaf]).all(), leaf
-            assert bool(np.any(gradients[leaf])) != is_frozen(leaf), leaf
-            assert np.array_equal(values, after[leaf]) == is_frozen(leaf), leaf
+            frozen = is_one_of(FROZEN, leaf) or (name == "bumps" and ".stages[0]" in leaf)  # of two stages
+            assert bool(np.any(gradients[leaf])) != frozen, leaf
+            assert np.array_equal(values, after[leaf]) == frozen, leaf
         if name == "linear":
             assert np.all(gradients[".weight"])
 
@@ -113,7 +122,7 @@ class TestContract:
         first, same, other = map(named_leaves, (encoders[name], build(name), build(name, seed=1)))
         for leaf, values in first.items():
             assert np.asarray(values).tobytes() == np.asarray(same[leaf]).tobytes(), leaf
-            assert np.array_equal(values, other[leaf]) == (leaf in (".shift", ".scale")), leaf
+            assert np.array_equal(values, other[leaf]) == is_one_of(FITTED, leaf), leaf
 
     @pytest.mark.parametrize("standardise", [False, True])
     def test_the_skeleton_has_the_same_shapes(self, name, standardise):
@@ -123,19 +132,21 @@ class TestContract:
             assert (leaf.shape, leaf.dtype) == (shape.shape, shape.dtype)
 
     def test_the_encoder_for_such_observations(self, name, encoders):
-        kind = {"linear": Linear, "mlp": MLP, "fourier": MLP, "conv": ConvNet}[name]
+        kind = {"linear": Linear, "mlp": MLP, "fourier": MLP, "conv": ConvNet}.get(name, Bumps)
         assert type(encoders[name]) is kind
         assert (getattr(encoders[name], "directions", None) is not None) == (name == "fourier")
-        assert default_encoder(SPECS[name].shape) == {"mlp": "fourier"}.get(name, name)
+        other = {"mlp": "fourier", "bumps": "fourier", "bumps of images": "conv"}
+        assert default_encoder(SPECS[name].shape) == other.get(name, name)
 
 
 class TestShapes:
     @pytest.mark.parametrize(
         ("name", "shape", "remedy"),
         [
-            ("linear", (2,), "--encoder fourier or mlp"),
+            ("linear", (2,), "--encoder fourier or mlp or bumps"),
             ("mlp", (), "--encoder linear"),
-            ("fourier", (5, 5, 3), "--encoder conv"),
+            ("bumps", (), "--encoder linear"),
+            ("fourier", (5, 5, 3), "--encoder conv or bumps"),
             ("conv", (5, 5), "flatten"),
         ],
     )

@@ -8,7 +8,7 @@ import pytest
 
 import lapwing
 from lapwing.data import memory_map as mapped
-from lapwing.data.files import save_episodes
+from lapwing.data.folders import save_episodes
 from lapwing.envs.gridworld import GridWorld
 from lapwing.laplacian import estimators, objectives
 from lapwing.laplacian.chain import true_chain

@@ -230,6 +230,30 @@ def test_distance_correlation_is_the_mean_over_goals():
     assert found == pytest.approx(np.mean(each), abs=1e-12)
 
 
+def test_distance_correlation_by_another_measure():
+    """Of a state's coordinates with the goal's, in that order."""
+    world = GridWorld(read_maze("FourRoom"))
+    steps = np.array(exact.steps_to("FourRoom", 77))[:, None]
+    for sign, expected in ((1, 1), (-1, -1)):
+        found = evaluation.distance_correlation(
+            world, steps, np.array([77]), lambda here, goal, sign=sign: sign * (here - goal)[:, 0]
+        )
+        assert found == pytest.approx(expected)
+
+
+def test_each_distance_is_correlated_as_the_representation_gives_it(four_room, four_room_target):
+    found = evaluation.evaluate(four_room, four_room_target)["distance_correlation"]
+    states, goals = four_room_target.states, np.unique(np.linspace(0, 151, 100).astype(int))
+    for name in ("biharmonic", "hitting"):
+        each = [
+            spearmanr(
+                four_room.distance(states, states[goal], name), exact.steps_to("FourRoom", goal)
+            ).statistic
+            for goal in goals
+        ]
+        assert found[name] == pytest.approx(np.mean(each), abs=1e-3)
+
+
 @pytest.fixture(scope="module")
 def four_room_target(four_room_run):
     from lapwing.runs.learn import reopen
@@ -252,7 +276,7 @@ def test_evaluate_holds_a_representation_against_the_true_chain(four_room, four_
     assert 0 < measures["gap_floor"] < measures["gap"]
     assert measures["rank"] == 4
     assert 0 <= measures["principal_angle"] <= np.pi / 2
-    assert set(measures["distance_correlation"]) == {"soft", "unit", "commute", "heat"}
+    assert tuple(measures["distance_correlation"]) == four_room.distances
 
 
 def test_the_floors_are_those_of_the_datas_own_eigenvectors(four_room, four_room_target):

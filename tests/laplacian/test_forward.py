@@ -65,23 +65,41 @@ def test_encoders_of_any_size_are_their_formula(specification, seed):
                 np.testing.assert_allclose(found, expected, rtol=0, atol=within * largest)
 
 
-def test_images_are_bytes_or_whole_numbers_or_floats():
-    rep, images = REPRESENTATIONS["conv"], OBSERVATIONS["conv"]
+@pytest.mark.parametrize("name", ["conv", "bumps of images"])
+def test_images_are_bytes_or_whole_numbers_or_floats(name):
+    rep, images = REPRESENTATIONS[name], OBSERVATIONS[name]
     expected = Forward(rep)(images)
     assert_same(Forward(rep)(images.astype(np.int64)), expected)
     assert_same(Forward(rep)(images / 255), expected)
     assert_same(Forward(rep)(images[2] / np.float32(255)), expected[2])
 
 
-@pytest.mark.parametrize("name", ["mlp", "fourier"])
+@pytest.mark.parametrize("name", ["mlp", "fourier", "bumps"])
 def test_no_digits_are_lost_where_observations_lie_far_from_zero(name):
     """As metres of a map grid do: folding the shift into a bias would lose most of float32."""
-    rep = random_representation(EncoderSpec(name, (2,), 6, None, (16,), 8))
+    rep = random_representation(EncoderSpec(name, (2,), 6, None, (16,), 8, ((2, 8, 6),)))
     far = dataclasses.replace(rep, encoder=eqx.tree_at(lambda net: net.shift, rep.encoder, np.full(2, 5e4)))
     vectors = (50_000 + np.random.default_rng(0).uniform(-1, 1, (9, 2))).astype(np.float32)
     expected = np.stack([by_hand(far, one) for one in vectors])
     assert_same(np.stack([Forward(far)(one) for one in vectors]), expected)
     assert_same(Forward(far)(vectors), expected)
+
+
+def test_no_digits_are_lost_where_bumps_lie_close_together():
+    """|z|² + |c|² - 2zc would leave three digits of distances of a hundredth, ten from the origin."""
+    spec, rng = EncoderSpec("bumps", (2,), 6, stages=((2, 8, 6),)), np.random.default_rng(0)
+    rep = random_representation(spec)
+    centres, vectors = (10 + 0.01 * rng.standard_normal((count, 2)) for count in (8, 9))
+    numbers = [np.asarray(array, np.float32) for array in (np.zeros(2), np.eye(2), centres, 0.01)]
+
+    def slots(net):
+        return (net.shift, net.stages[0].projection, net.stages[0].centres, net.stages[0].width)
+
+    net = eqx.tree_at(slots, rep.encoder, numbers)
+    near, vectors = dataclasses.replace(rep, encoder=net), vectors.astype(np.float32)
+    expected = np.stack([by_hand(near, one) for one in vectors])
+    assert_same(Forward(near)(vectors), expected)
+    assert_same(np.stack([Forward(near)(one) for one in vectors]), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -99,9 +117,12 @@ def test_a_row_is_the_same_in_any_batch(dtype, specification, size, seed):
 
 
 @pytest.mark.parametrize("size", [3, 255, 256, 257, 1_000])
-def test_a_row_of_a_wide_network_is_the_same_in_any_batch(size):
+@pytest.mark.parametrize("name", ["fourier", "bumps"])
+def test_a_row_of_a_wide_network_is_the_same_in_any_batch(name, size):
     """Where BLAS would divide the product of matrices into blocks."""
-    forward = Forward(random_representation(EncoderSpec("fourier", (5,), 14, None, (128, 128), 64)))
+    forward = Forward(
+        random_representation(EncoderSpec(name, (5,), 14, None, (128, 128), 64, ((4, 64, 20), (20, 64, 14))))
+    )
     batch = np.random.default_rng(0).standard_normal((size, 5)).astype(np.float32)
     np.testing.assert_array_equal(forward(batch), np.stack([forward(one) for one in batch]))
 
@@ -194,7 +215,7 @@ def test_what_is_wrong_is_said_as_the_representation_says_it(kind, wrong):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("kind", ["fourier", "mlp"])
+@pytest.mark.parametrize("kind", ["fourier", "mlp", "bumps"])
 def test_nan_and_infinity_are_refused(kind, bad):
     rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind].copy()
     for place in range(batch.shape[1]):
@@ -209,9 +230,23 @@ def test_large_numbers_are_not_taken_for_infinity():
     assert np.isfinite(Forward(REPRESENTATIONS["mlp"])(np.full(5, 1e30))).all()
 
 
+@pytest.mark.parametrize("what", ["commute", "biharmonic"])
+def test_what_is_not_trusted_is_zero_unless_it_is_asked_for(kind, what):
+    whole, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    rep = dataclasses.replace(whole, config=whole.config | {"trusted": [0, 1, 3]})
+    found = Forward(rep, what)(batch)
+    assert not found[:, 1].any()
+    assert_same(found, rep.embed(batch, what))
+    assert_same(Forward(rep, what, trusted_only=False)(batch), whole.embed(batch, what))
+    assert_same(Forward(rep, "eigenfunctions")(batch), whole.eigenfunctions(batch)[:, 1:])
+
+
 def test_what_is_unknown_is_refused():
     with pytest.raises(ConfigError, match=r"'comute'.* commute\?"):
         check_what("comute")
+    for refuse in (check_what, lambda what: Forward(REPRESENTATIONS["mlp"], what)):
+        with pytest.raises(ConfigError, match="'hitting'"):
+            refuse("hitting")
     for dtype in (np.float16, np.int32, np.complex64):
         with pytest.raises(ConfigError, match=f"dtype.* {np.dtype(dtype)}"):
             checked_dtype(dtype)

@@ -85,7 +85,7 @@ def test_of_continuous_vectors_it_is_the_median_step(corridor):
 
 def test_enumerated_states_have_none(four_room):
     assert four_room.config["step"]["observation"] is None
-    assert set(four_room.config["step"]["distance"]) == {"soft", "unit", "commute", "heat"}
+    assert set(four_room.config["step"]["distance"]) == {"soft", "unit", "commute", "biharmonic", "heat"}
 
 
 def test_in_the_embedding_it_is_what_counting_in_steps_finds(corridor):
@@ -138,4 +138,4 @@ def test_an_online_representation_has_them_too(corridor):
     learner.update(experience.observe(np.arange(begin, begin + 51)) for begin in range(0, 51 * 40, 51))
     step = learner.representation.config["step"]
     assert step["observation"] == pytest.approx(rep.config["step"]["observation"], rel=0.1)
-    assert set(step["distance"]) == {"soft", "unit", "commute", "heat"}
+    assert set(step["distance"]) == {"soft", "unit", "commute", "biharmonic", "heat"}

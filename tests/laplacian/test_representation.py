@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 import pickle
 import re
@@ -13,17 +14,14 @@ import pytest
 from hypothesis import given, settings
 
 from lapwing import storage
-from lapwing.errors import CheckpointError, ConfigError, DatasetError, StorageError
-from lapwing.laplacian.representation import (
-    Representation,
-    load_representation,
-    mean_distance,
-)
+from lapwing.errors import CheckpointError, ConfigError, DatasetError, LapwingWarning, StorageError
+from lapwing.laplacian.distances import mean_distance
+from lapwing.laplacian.representation import Representation, load_representation, named_arrays
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 
 pytestmark = pytest.mark.numeric
 
-FILTERS = ("soft", "unit", "commute", "heat")
+FILTERS = ("soft", "unit", "commute", "biharmonic", "heat")
 positions = hnp.arrays(np.float32, 2, elements=st.floats(-1, 1, width=32))
 
 
@@ -39,6 +37,7 @@ def kind(request) -> str:
         {"step": {"observation": 0.1, "distance": {"soft": 2.0}}},
         {"maze": "G.\n"},
         {"arena": {"name": "PointUMaze"}},
+        {"trusted": [0, 1]},
         {"settings": {"rotate": False, "observation": "position"}},
         {"settings": {"rotate": True, "observation": "image"}},
         {"settings": {"rotate": True, "observation": "position", "observation_key": "where"}},
@@ -127,7 +126,7 @@ def test_every_method_works_under_jit_and_vmap(kind):
     np.testing.assert_allclose(distances, rep.distance(batch, batch[0], "commute"), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("filter", FILTERS)
+@pytest.mark.parametrize("filter", [*FILTERS, "hitting"])
 def test_the_distance_has_a_gradient(filter):
     rep = REPRESENTATIONS["mlp"]
     here, there = (jnp.asarray(OBSERVATIONS["mlp"][row]) for row in (0, 1))
@@ -135,7 +134,8 @@ def test_the_distance_has_a_gradient(filter):
     for axis in range(5):
         step = 1e-2 * jnp.eye(5)[axis]
         slope = (rep.distance(here + step, there, filter) - rep.distance(here - step, there, filter)) / 2e-2
-        assert float(gradient[axis]) == pytest.approx(float(slope), rel=0.05, abs=5e-3)
+        largest = float(jnp.abs(gradient).max())
+        assert float(gradient[axis]) == pytest.approx(float(slope), rel=0.05, abs=5e-3 * max(1, largest))
 
 
 def test_the_gradient_of_the_distance_is_finite_where_there_is_none():
@@ -232,6 +232,7 @@ def test_the_distance_is_a_metric(four_room, filter, a, b, c):
     [
         ("unit", None, [1, 1, 1]),
         ("commute", None, [1, 2**-0.5, 8**-0.5]),
+        ("biharmonic", None, [1, 1 / 2, 1 / 8]),
         ("heat", None, [10**-0.125, 10**-0.25, 0.1]),
         ("heat", 30.0, np.exp([-0.3, -0.6, -2.4])),
         ("heat", 5_000.0, np.exp([0, -50, -350])),
@@ -272,13 +273,20 @@ def test_a_time_that_makes_no_sense_is_refused(filter, t, words):
         REPRESENTATIONS["mlp"].embed(OBSERVATIONS["mlp"], filter, t=t)
 
 
+def rep_distances() -> tuple[str, ...]:
+    """What needs single eigenfunctions."""
+    return (*FILTERS[1:], "hitting")
+
+
 def test_filters_need_single_eigenfunctions():
     rep = dataclasses.replace(REPRESENTATIONS["mlp"], config={"settings": {"rotate": False}})
     assert not rep.rotated
-    assert rep.distance(OBSERVATIONS["mlp"][0], OBSERVATIONS["mlp"][1]) > 0
-    for filter in ("unit", "commute", "heat"):
+    here, there = OBSERVATIONS["mlp"][:2]
+    assert rep.distance(here, there) == rep.distance(here, there, "soft") > 0
+    for filter in rep_distances():
         with pytest.raises(ConfigError, match=f"'{filter}'.*rotate=True"):
-            rep.distance(OBSERVATIONS["mlp"][0], OBSERVATIONS["mlp"][1], filter)
+            rep.distance(here, there, filter)
+    assert (rep.filters, rep.distances, rep.default_filter) == (("soft",), ("soft",), "soft")
 
 
 def test_filters_need_more_than_the_constant():
@@ -293,6 +301,140 @@ def test_filters_need_more_than_the_constant():
     assert rep.eigenfunctions(OBSERVATIONS["mlp"]).shape == (9, 1)
     with pytest.raises(ConfigError, match=r"'unit'.* dim .* 1"):
         rep.embed(OBSERVATIONS["mlp"], "unit")
+    assert rep.distances == ("soft",)
+    np.testing.assert_array_equal(rep.embed(OBSERVATIONS["mlp"]), rep.phi(OBSERVATIONS["mlp"]))
+
+
+def test_without_a_filter_the_distance_is_biharmonic(kind):
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    assert (rep.filters, rep.distances) == (FILTERS, (*FILTERS, "hitting"))
+    np.testing.assert_array_equal(rep.embed(batch), rep.embed(batch, "biharmonic"))
+    found = rep.distance(batch, batch[2])
+    np.testing.assert_array_equal(found, rep.distance(batch, batch[2], "biharmonic"))
+    assert not np.allclose(found, rep.distance(batch, batch[2], "soft"))
+
+
+def hitting_by_hand(rep, here, goal, kept=slice(None)) -> np.ndarray:
+    """Σ (f(g)² - f(s) f(g))/λ, function by function."""
+    at, to = (np.asarray(rep.eigenfunctions(end), np.float64)[..., 1:][..., kept] for end in (here, goal))
+    return np.sum((to**2 - at * to) / rep.eigenvalues[1:][kept], axis=-1)
+
+
+def test_hitting_is_the_sum_over_eigenfunctions(kind):
+    """One against one, one against many, row by row; from the first to the second, in NumPy and JAX."""
+    rep, batch = REPRESENTATIONS[kind], OBSERVATIONS[kind]
+    one, many = batch[2], batch[3:7]
+    scale = np.abs(hitting_by_hand(rep, batch, one)).max()
+    for here, goal in ((one, batch[5]), (many, one), (one, many), (batch[:4], batch[5:])):
+        expected = hitting_by_hand(rep, here, goal)
+        for convert in (np.asarray, jnp.asarray):
+            found = rep.distance(convert(here), convert(goal), "hitting")
+            assert isinstance(found, jax.Array) == (convert is jnp.asarray)
+            assert np.shape(found) == np.shape(expected)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * scale)
+    assert rep.distance(one, one, "hitting") == 0
+    there, back = rep.distance(one, batch[5], "hitting"), rep.distance(batch[5], one, "hitting")
+    assert abs(there - back) > 1e-3 * scale
+
+
+def test_hitting_has_no_embedding():
+    rep, batch = REPRESENTATIONS["mlp"], OBSERVATIONS["mlp"]
+    with pytest.raises(ConfigError, match="'hitting'"):
+        rep.embed(batch, "hitting")
+    with pytest.raises(ConfigError, match=r"t=1\.0"):
+        rep.distance(batch, batch[0], "hitting", t=1.0)
+
+
+def test_the_mean_hitting_time_is_that_of_the_data():
+    """Over independent states, where eigenfunctions are orthonormal; other distances share their mean."""
+    functions = np.linalg.qr(np.column_stack([np.ones(9), np.random.default_rng(0).normal(size=(9, 3))]))[0]
+    rep = REPRESENTATIONS["linear"]
+    table = (3 * functions[:, 1:]).astype(np.float32)
+    encoder = eqx.tree_at(lambda net: net.weight, rep.encoder, jnp.asarray(np.pad(table, ((0, 0), (0, 3)))))
+    coefficients = np.zeros((7, 4), np.float32)
+    coefficients[0, 0] = coefficients[1, 1] = coefficients[2, 2] = coefficients[3, 3] = 1
+    rep = dataclasses.replace(rep, encoder=encoder, coefficients=coefficients)
+    states = np.arange(9)
+    pairs = np.stack([rep.distance(states, goal, "hitting") for goal in states])
+    assert pairs.mean() == pytest.approx(np.sum(1 / rep.eigenvalues[1:]), rel=1e-4)
+    assert rep.mean_distance("hitting") == pytest.approx(pairs.mean(), rel=1e-4)
+    assert {rep.mean_distance(filter) for filter in FILTERS} == {rep.soft_distance}
+
+
+def trusting(kind: str, trusted: list[int]) -> Representation:
+    rep = REPRESENTATIONS[kind]
+    return dataclasses.replace(rep, config=rep.config | {"trusted": trusted})
+
+
+@pytest.mark.parametrize("filter", [*FILTERS[1:], "hitting"])
+def test_what_is_not_trusted_weighs_nothing(kind, filter, tmp_path):
+    """Nor does it in the common scale; the others keep their proportions."""
+    rep, batch, plain = trusting(kind, [0, 1, 3]), OBSERVATIONS[kind], REPRESENTATIONS[kind]
+    rep.save(tmp_path / "rep.safetensors")
+    for one in (rep, load_representation(tmp_path / "rep.safetensors")):
+        weights, all_of_them = one.filter_weights(filter), plain.filter_weights(filter)
+        assert weights[1] == 0
+        assert weights[2] / weights[0] == pytest.approx(all_of_them[2] / all_of_them[0], rel=1e-5)
+        for keyword, expected in (({}, weights), ({"trusted_only": False}, all_of_them)):
+            np.testing.assert_array_equal(one.filter_weights(filter, **keyword), expected)
+            goal, functions = batch[4], plain.eigenfunctions(batch)[:, 1:] * expected
+            there = functions[4]
+            by_hand = np.linalg.norm(functions - there, axis=1)
+            if filter == "hitting":
+                by_hand = np.sum(there * (there - functions), axis=1)
+            found = one.distance(batch, goal, filter, **keyword)
+            np.testing.assert_allclose(found, by_hand, rtol=1e-4, atol=1e-4 * np.abs(by_hand).max())
+            if filter != "hitting":
+                embedded = one.embed(batch, filter, **keyword)
+                np.testing.assert_allclose(embedded, functions, rtol=1e-4, atol=1e-4)
+                assert mean_distance(plain.reference[:, 1:] * expected) == pytest.approx(
+                    plain.soft_distance, rel=1e-4
+                )
+
+
+def test_the_mean_hitting_time_is_of_what_is_trusted():
+    rep = trusting("mlp", [0, 1, 3])
+    assert rep.mean_distance("hitting") == pytest.approx(1 / 0.01 + 1 / 0.08, rel=1e-5)
+
+
+@pytest.mark.parametrize("trusted", [[], [0]])
+def test_where_none_is_trusted_all_are_used_with_one_warning(trusted):
+    rep, plain, batch = trusting("mlp", trusted), REPRESENTATIONS["mlp"], OBSERVATIONS["mlp"]
+    with pytest.warns(LapwingWarning, match="trusted"):
+        rep.filter_weights("unit")
+    for filter in rep_distances():  # where a second warning would be an error
+        found = rep.distance(batch, batch[0], filter)
+        np.testing.assert_array_equal(found, plain.distance(batch, batch[0], filter))
+    trusting("mlp", trusted).distance(batch, batch[0], "commute", trusted_only=False)  # without a warning
+
+
+def test_what_is_trusted_may_be_known_later():
+    """A measure on held-out episodes comes after the first distances."""
+    rep = dataclasses.replace(REPRESENTATIONS["mlp"], config=dict(REPRESENTATIONS["mlp"].config))
+    before = rep.filter_weights("commute")
+    rep.config["trusted"] = [0, 2]
+    assert before.all()
+    assert (rep.filter_weights("commute") > 0).tolist() == [False, True, False]
+
+
+def test_phi_and_eigenfunctions_do_not_ask_what_is_trusted():
+    rep, plain, batch = trusting("mlp", [0, 2]), REPRESENTATIONS["mlp"], OBSERVATIONS["mlp"]
+    np.testing.assert_array_equal(rep.eigenfunctions(batch), plain.eigenfunctions(batch))
+    np.testing.assert_array_equal(rep.embed(batch, "soft"), plain.phi(batch))
+
+
+def test_the_digest_of_a_file_that_trusts_all_is_as_before():
+    """Runs remember it, and files of earlier versions say nothing about trust."""
+    rep = REPRESENTATIONS["fourier"]
+    assert trusting("fourier", [0, 1, 2, 3]).sha256() != rep.sha256()
+    facts = {"maze": None, "arena": None, "step": None, "observation": None, "observation_key": None}
+    facts |= {"encoder": dataclasses.asdict(rep.spec), "rotated": True, "soft_distance": rep.soft_distance}
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    arrays = named_arrays(rep.encoder, "encoder")
+    arrays |= {name: getattr(rep, name) for name in ("eigenvalues", "coefficients", "reference")}
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode() + array.tobytes())
+    assert rep.sha256() == digest.hexdigest()
 
 
 def assert_same_bits(first: Representation, second: Representation) -> None:
@@ -349,6 +491,9 @@ def rewritten(path, change) -> None:
         lambda tensors, manifest: manifest["encoder"].update(surprise=3),
         lambda tensors, manifest: manifest.update(soft_distance="far"),
         lambda tensors, manifest: manifest.update(config=None),
+        lambda tensors, manifest: manifest["config"].update(trusted=[0, 4]),
+        lambda tensors, manifest: manifest["config"].update(trusted=["all"]),
+        lambda tensors, manifest: manifest["config"].update(trusted=3),
     ],
 )
 def test_a_file_that_does_not_fit_itself_is_refused_by_name(tmp_path, change):

@@ -108,7 +108,7 @@ def test_position_is_the_beginning_of_the_whole_state():
     assert position.experience is not None
     assert state.experience is not None
     np.testing.assert_array_equal(position.experience.observations, state.experience.observations[:, :2])
-    episodes = random_episodes(Simulator(open_arena("PointUMaze")), 700, 0)
+    episodes, _ = random_episodes(Simulator(open_arena("PointUMaze")), 700, 0)
     np.testing.assert_array_equal(state.experience.observations, episodes.reshape(-1, 6))
     ant = open_target("AntUMaze", LearnSettings(transitions=5, observation="state"))
     assert ant.observation_shape == (29,)
@@ -169,7 +169,9 @@ KNOWN = {
     "soft": oracle,
     "unit": lambda states: -oracle(states),
     "commute": lambda states: np.exp(oracle(states)),
+    "biharmonic": lambda states: oracle(states) ** 3,
     "heat": lambda states: states[:, 0] + 3,
+    "hitting": lambda states: 5 - oracle(states),
 }
 
 
@@ -178,10 +180,11 @@ def test_correlations_are_spearmans_for_each_filter_and_l2(numbers):
     phi, states = Known(KNOWN), states_of(numbers=numbers)
     at_rest, ways = np.array([-2, -2, 0, 0, 0, 0][:numbers]), oracle(states)
     found = path_correlations(phi, states, at_rest, ways)
-    assert list(found) == ["soft", "unit", "commute", "heat", "l2"]
+    assert list(found) == ["soft", "unit", "commute", "biharmonic", "heat", "hitting", "l2"]
     assert found["soft"] == pytest.approx(1)
     assert found["unit"] == pytest.approx(-1)
-    assert found["commute"] == pytest.approx(1)
+    assert found["commute"] == found["biharmonic"] == pytest.approx(1)
+    assert found["hitting"] == pytest.approx(-1)
     assert found["heat"] == pytest.approx(spearmanr(states[:, 0], ways).statistic)
     straight = np.hypot(states[:, 0] + 2, states[:, 1] + 2)
     assert found["l2"] == pytest.approx(spearmanr(straight, ways).statistic)

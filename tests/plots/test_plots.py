@@ -77,6 +77,25 @@ def test_the_spectrum_shows_learned_and_exact_eigenvalues():
     assert [line.get_label() for line in axis.get_lines()] == ["learned"]
 
 
+def test_many_distances_are_wrapped_and_empty_panels_blank():
+    steps = WORLD.steps_to(0)
+    figure = plots.draw_distances(WORLD, {f"distance {number}": steps for number in range(7)}, 0)
+    assert len(images(figure)) == 7
+    first, fifth = (figure.axes[index].get_subplotspec().colspan.start for index in (0, 4))
+    assert first == fifth == 0
+    assert drawn(figure)
+
+
+def test_a_distance_below_zero_uses_all_colours():
+    """As `hitting` can be; zero is in the middle of eigenfunctions alone."""
+    points = np.random.default_rng(0).normal(size=(50, 2))
+    away = np.linspace(-1, 20, 50)
+    figure = plots.draw_distances_over_features(points, ("x", "y"), {"hitting": away}, 7)
+    low, high = figure.axes[0].collections[0].get_clim()
+    assert low == -1
+    assert high > 15
+
+
 def test_distances_are_maps_with_the_goal_marked():
     goal = WORLD.goal_state
     assert goal is not None
@@ -179,7 +198,7 @@ def two_rooms():
 def test_an_audit_is_a_map_with_its_optima_crossed_and_its_goal_starred(two_rooms):
     figure = plots.draw_audits(two_rooms.task, two_rooms.audits)
     panels = [axis for axis in figure.axes if axis.get_title()]
-    assert len(panels) == len(two_rooms.audits) == 6
+    assert len(panels) == len(two_rooms.audits) == 8
     l2 = panels[1]
     assert l2.get_title() == "l2: correlation 0.73"
     crosses, star = l2.lines

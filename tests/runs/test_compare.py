@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 import lapwing
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.laplacian.distances import measure_of
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.runs.compare import Comparison, compare_rewards
@@ -20,7 +21,7 @@ from lapwing.shaping.tasks import default_scale, exact_embedding
 from tests.support import exact
 from tests.support.small_runs import SMALL
 
-FILTERS = ["soft", "unit", "commute", "heat"]
+FILTERS = ["soft", "unit", "commute", "biharmonic", "heat", "hitting"]
 GOAL = (13, 1)
 """For FourRoom, which has none of its own."""
 
@@ -139,7 +140,8 @@ class TestMeasures:
         for form in ("mix", "potential"):
             for filter in FILTERS:
                 embedded = exact_embedding(task.world, filter)
-                to = task.distances(embedded, default_scale(task, form, filter, embedded))
+                scale = default_scale(task, form, filter, embedded)
+                to = task.distances(embedded, scale, measure_of(filter))
                 name = f"{form}, {filter}"
                 assert audits[name].as_json() == audit(task, form, to, gamma=0.98, name=name).as_json()
 

@@ -79,7 +79,7 @@ def test_a_file_without_observations_is_told_of(tmp_path):
     found = inspect(tmp_path / "actions.npz")
     assert found.facts == {}
     assert "actions but no observations" in found.problem
-    assert found.arrays == {"actions": "not looked at"}
+    assert found.arrays == {"actions": "float64 (5, 2)"}
 
 
 def test_a_folder_is_looked_into(tmp_path):
@@ -90,7 +90,7 @@ def test_a_folder_is_looked_into(tmp_path):
 
 
 def test_what_is_no_data_is_refused():
-    with pytest.raises(ConfigError, match=r"FourRoom is not a data set; name an \.npz file"):
+    with pytest.raises(ConfigError, match=r"FourRoom is not a data set; name an \.npz"):
         inspect("FourRoom")
 
 

@@ -264,7 +264,9 @@ def test_an_unfinished_run_is_not_reopened(finished):
 
 
 class TestShaped:
-    @pytest.mark.parametrize(("filter", "scale"), [(None, None), ("heat", None), ("soft", 2.5)])
+    @pytest.mark.parametrize(
+        ("filter", "scale"), [(None, None), ("heat", None), ("hitting", None), ("soft", 2.5)]
+    )
     def test_rewards_are_those_of_the_formula(self, four_room, filter, scale):
         """sparse + γΦ(s') - Φ(s); by default the distance of `commute`, with a mean change of 1 a move."""
         settings = AgentSettings(reward="potential", gamma=0.9, filter=filter, scale=scale)

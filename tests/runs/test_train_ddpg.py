@@ -245,6 +245,16 @@ class TestRuns:
         assert 0 < away.sum() < 20
         np.testing.assert_allclose(reward(seen), -0.5 * latent - 0.5 * away, rtol=1e-4, atol=1e-6)
 
+    def test_hitting_has_the_mean_of_the_other_distances(self, phi, handed_over):
+        """In steps it would drown what reaching the goal is worth."""
+        with pytest.raises(Interrupted):
+            train(None, SHAPED | {"reward": "laplacian", "filter": "hitting"}, representation=phi)
+        seen = some_observations(20)
+        steps = phi.distance(seen[:, :2], np.float32([-2, -2]), "hitting")
+        scale = phi.soft_distance / np.sum(1 / phi.eigenvalues[1:])
+        found = handed_over[0][-1](seen)
+        np.testing.assert_allclose(found, -scale * steps, rtol=1e-3, atol=1e-4 * np.abs(found).max())
+
 
 class TestGoingOn:
     def test_a_finished_run_is_only_read(self, any_run):
@@ -422,7 +432,8 @@ class TestPhi:
         expected = np.linalg.norm(of_states.phi(states) - of_states.phi(goal), axis=1)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         moving = Simulator(arena).some_states(STATES, 0)
-        gate = spearmanr(of_states.distance(moving, goal), arena.path_lengths(moving[:, :2])).statistic
+        distance = of_states.distance(moving, goal, "soft")
+        gate = spearmanr(distance, arena.path_lengths(moving[:, :2])).statistic
         assert outcome.result["gate"] == pytest.approx(gate, abs=1e-6)
 
     @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Rewards for reaching a goal, against their formulas, brute-force planning and a learned representation."""
 
+import dataclasses
 from itertools import pairwise
 from typing import get_args
 
@@ -144,13 +145,14 @@ def moving(walk) -> np.ndarray:
     return np.concatenate([walk, velocity], axis=1).astype(np.float32)
 
 
-def latent_distance(representation, at, goal, filter="soft") -> np.ndarray:
+def latent_distance(representation, at, goal, filter="commute") -> np.ndarray:
+    """By default that of a reward which names no filter."""
     embedded = np.asarray(representation.embed(at, filter), np.float64)
     return np.linalg.norm(embedded - np.asarray(representation.embed(goal, filter), np.float64), axis=-1)
 
 
 class TestGoalReward:
-    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "biharmonic", "heat"])
     @pytest.mark.parametrize("form", BY_HAND)
     def test_batches_of_observations(self, four_room, walk, positions, form, filter):
         reward = GoalReward(form, Goal(positions[0]), four_room, filter, gamma=0.95, scale=3.0)
@@ -168,6 +170,29 @@ class TestGoalReward:
         rewards = reward(walk[:-1], walk[1:])
         assert rewards.shape == (40,)
         np.testing.assert_allclose(rewards, expected[form], atol=1e-5)
+
+    @pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+    def test_hitting_counts_from_a_state_to_the_goal(self, four_room, walk, positions, kind):
+        """In steps of the data, if its scale is left alone; φ of the goal space and of whole states alike."""
+        functions, there = (
+            np.asarray(four_room.eigenfunctions(at), np.float64)[..., 1:] for at in (walk, positions[7])
+        )
+        expected = np.sum((there**2 - functions * there) / four_room.eigenvalues[1:], axis=1)
+        for goal in (Goal(positions[7]), Goal(positions[7, 1:], h=column_of, state=positions[7])):
+            for scale in (1.0, 0.1):
+                reward = GoalReward("laplacian", goal, four_room, "hitting", scale=scale)
+                found = reward.distances(kind(walk)).latent
+                largest = scale * np.abs(expected).max()
+                np.testing.assert_allclose(found, scale * expected, rtol=1e-4, atol=1e-4 * largest)
+                np.testing.assert_allclose(reward(kind(walk), kind(walk)), -found, rtol=1e-6)
+                assert reward.distances(kind(positions)).latent[7] == 0
+
+    def test_without_a_filter_it_is_commute_or_soft(self, four_room, walk, positions):
+        settings = four_room.config["settings"] | {"rotate": False}
+        unrotated = dataclasses.replace(four_room, config=four_room.config | {"settings": settings})
+        for phi, filter in ((four_room, "commute"), (unrotated, "soft")):
+            found = GoalReward("mix", Goal(positions[0]), phi).distances(walk).latent
+            np.testing.assert_allclose(found, latent_distance(phi, walk, positions[0], filter), atol=1e-5)
 
     @pytest.mark.parametrize("form", BY_HAND)
     def test_one_step_and_jax_and_mapped_give_the_same(self, four_room, walk, positions, form):
@@ -277,6 +302,13 @@ class TestSteps:
         there = np.abs(here - 1)
         assert one_step_scale(unit * here, unit * there) == pytest.approx(1 / unit)
         assert one_step_scale(unit * there, unit * here) == pytest.approx(1 / unit)
+
+    @pytest.mark.parametrize("before", [1.0, 25.0])
+    def test_hitting_in_steps(self, four_room, walk, positions, before):
+        reward = GoalReward("potential", Goal(positions[0]), four_room, "hitting", gamma=0.9, scale=before)
+        latent = reward.in_steps(walk[:-1], walk[1:]).distances(walk).latent
+        change = np.abs(np.diff(np.asarray(latent, np.float64)))
+        assert change[change > 0].mean() == pytest.approx(1, rel=1e-4)
 
     @pytest.mark.parametrize("filter", ["soft", "commute"])
     @pytest.mark.parametrize("before", [1.0, 25.0])

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 import lapwing  # noqa: F401 (registers the environments)
 from lapwing.envs.gridworld import GridWorld, GridWorldEnv
 from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.laplacian.distances import measure_of
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.settings.learn import Filter
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward
@@ -116,14 +117,15 @@ class TestDistances:
 
 
 class TestRewards:
-    @pytest.mark.parametrize("filter", ["soft", "commute"])
+    @pytest.mark.parametrize(("filter", "scale"), [("soft", 7.0), ("commute", 7.0), ("hitting", 0.01)])
     @pytest.mark.parametrize("form", FORMS)
-    def test_the_table_is_the_reward_of_the_observations(self, four_rooms, four_room, form, filter):
+    def test_the_table_is_the_reward_of_the_observations(self, four_rooms, four_room, form, filter, scale):
         embedded = embedded_states(four_rooms.world, "position", four_room, filter)
-        rewards = four_rooms.rewards(form, four_rooms.distances(embedded, 7.0), 0.9)
+        to = four_rooms.distances(embedded, scale, measure_of(filter))
+        rewards = four_rooms.rewards(form, to, 0.9)
         positions = four_rooms.world.observations("position")
         reward = GoalReward(
-            form, Goal(positions[four_rooms.goal_state]), four_room, filter, gamma=0.9, scale=7.0
+            form, Goal(positions[four_rooms.goal_state]), four_room, filter, gamma=0.9, scale=scale
         )
         table = np.array(exact.moves(exact.text_of("FourRoom")))
         assert rewards.shape == (152, 4)
@@ -187,11 +189,17 @@ class TestScales:
         for form in ("mix", "potential"):
             assert default_scale(task_of(ROOM), form, "commute", np.ones((9, 4))) == 1.0
 
-    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "biharmonic", "heat"])
     def test_a_potential_counts_steps_under_every_filter(self, filter):
         task = built_in("HardMaze")
         embedded = 5 * exact.steps_to("HardMaze", task.goal_state)[:, None].astype(float)
         assert default_scale(task, "potential", filter, embedded) == pytest.approx(0.2)
+
+    def test_hitting_is_scaled_by_its_own_times(self):
+        """A goal at 2 and states at 2, 0 and -1: the times are 0, 4 and 6, which change by 3 with a move."""
+        task, embedded = task_of("G..\n"), np.array([[2.0], [0.0], [-1.0]])
+        assert default_scale(task, "mix", "hitting", embedded) == pytest.approx(3 / 10)
+        assert default_scale(task, "potential", "hitting", embedded) == pytest.approx(1 / 3)
 
     @pytest.mark.parametrize("form", ["laplacian", "mix"])
     def test_soft_stays_as_it_was_learned(self, form):
@@ -199,7 +207,7 @@ class TestScales:
         assert default_scale(task_of(ROOM), form, "soft", embedded) == 1
 
     @pytest.mark.parametrize("form", ["laplacian", "mix"])
-    @pytest.mark.parametrize("filter", ["unit", "commute", "heat"])
+    @pytest.mark.parametrize("filter", ["unit", "commute", "biharmonic", "heat"])
     def test_other_filters_have_a_mean_distance_of_one(self, form, filter):
         task, embedded = task_of("G..\n"), np.array([[1.0], [4.0], [7.0]])
         assert default_scale(task, form, filter, embedded) == pytest.approx(1 / 3)
@@ -231,7 +239,7 @@ class TestGridTask:
 
 
 class TestEmbeddedStates:
-    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "biharmonic", "heat"])
     def test_every_state_is_embedded(self, four_room, filter):
         world = GridWorld(read_maze("FourRoom"))
         embedded = embedded_states(world, "position", four_room, filter)
@@ -287,6 +295,7 @@ class TestExactEmbedding:
             ("soft", 2.5, {"OneRoom": 0.832, "TwoRoom": 0.878, "HardMaze": 0.808}),
             ("soft", 0.5, {"TwoRoom": 0.682, "HardMaze": 0.957}),
             ("commute", 5.0, {"OneRoom": 0.826, "TwoRoom": 0.812, "HardMaze": 0.992}),
+            ("biharmonic", 5.0, {"OneRoom": 0.912, "TwoRoom": 0.815, "HardMaze": 0.970}),
         ],
     )
     def test_rank_correlations_with_true_steps(self, filter, beta, published):
@@ -319,7 +328,7 @@ class TestExactEmbedding:
             weights = np.maximum(0.05 - values / (0.1 + 0.9 * values) / (2 * beta), 0)
             np.testing.assert_allclose(squares, weights, atol=1e-9)
 
-    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "heat"])
+    @pytest.mark.parametrize("filter", ["soft", "unit", "commute", "biharmonic", "heat"])
     def test_with_the_constant_alone_nothing_is_apart(self, filter):
         embedded = exact_embedding(task_of(CORRIDOR).world, filter, dim=1)
         assert not pairwise(embedded).any()
@@ -343,6 +352,19 @@ class TestExactEmbedding:
         np.testing.assert_allclose(squares, squares[0, 1] * apart, atol=1e-9)
         assert squares[0, 1] > 1e-3
 
+    def test_hitting_times_in_a_corridor(self):
+        """Counted by a linear solve: moves up and down stay, and so do those into the ends."""
+        world = task_of(CORRIDOR).world
+        P = 0.5 * np.eye(13) + 0.25 * (np.eye(13, k=1) + np.eye(13, k=-1))
+        P[0, 0] = P[12, 12] = 0.75
+        coordinates = exact_embedding(world, "hitting", dim=13)
+        for goal in (0, 5, 12):
+            others = np.delete(np.arange(13), goal)
+            expected = np.linalg.solve(np.eye(12) - P[np.ix_(others, others)], np.ones(12))
+            found = measure_of("hitting")(coordinates, coordinates[goal])
+            np.testing.assert_allclose(found[others], expected, rtol=1e-8)
+            assert found[goal] == 0
+
     def test_heat_spreads_along_a_corridor(self):
         """e^(-tL) with a tenth left of the quickest function: inner products are those of e^(-2tL)."""
         L = np.zeros((13, 13))
@@ -354,7 +376,7 @@ class TestExactEmbedding:
         found = shifted_gram(exact_embedding(task_of(CORRIDOR).world, "heat", dim=13))
         np.testing.assert_allclose(found / np.trace(found), expected / np.trace(expected), atol=1e-9)
 
-    @pytest.mark.parametrize("filter", ["unit", "commute", "heat"])
+    @pytest.mark.parametrize("filter", ["unit", "commute", "biharmonic", "heat"])
     def test_every_filter_has_the_mean_distance_of_soft(self, filter):
         world = GridWorld(read_maze("HardMaze"))
         soft, other = (pairwise(exact_embedding(world, name)).mean() for name in ("soft", filter))

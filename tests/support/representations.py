@@ -15,11 +15,15 @@ from lapwing.laplacian.representation import (
 def specifications(draw) -> tuple:
     """Arguments of an `EncoderSpec` of any size."""
     size, dim = st.integers(1, 12), draw(st.integers(1, 6))
-    name = draw(st.sampled_from(["linear", "mlp", "fourier", "conv"]))
+    name = draw(st.sampled_from(["linear", "mlp", "fourier", "conv", "bumps"]))
     if name == "linear":
         return name, (), dim, draw(size)
     if name == "conv":
         return name, (draw(size), draw(size), draw(st.integers(1, 4))), dim
+    if name == "bumps":
+        shape = draw(st.sampled_from([(1,), (3,), (11,), (2, 3, 1), (4, 1, 3)]))
+        inner = draw(st.lists(st.tuples(size, size, size), max_size=2))
+        return name, shape, dim, None, (), 0, (*inner, (draw(size), draw(size), dim))
     hidden = tuple(draw(st.lists(size, max_size=3)))
     return name, (draw(st.integers(1, 4)),), dim, None, hidden, draw(size)
 
@@ -32,7 +36,10 @@ def random_representation(spec: EncoderSpec, seed: int = 0) -> Representation:
         return (0.5 * rng.standard_normal(leaf.shape)).astype(np.float32)
 
     encoder = jax.tree.map(fill, encoder_skeleton(spec))
-    if spec.name != "linear":
+    if spec.name == "bumps":
+        widths = [np.asarray(np.exp(stage.width)) for stage in encoder.stages]
+        encoder = eqx.tree_at(lambda net: [stage.width for stage in net.stages], encoder, widths)
+    elif spec.name != "linear":
         encoder = eqx.tree_at(lambda net: net.scale, encoder, np.asarray(np.exp(encoder.scale)))
     coefficients = np.column_stack([np.eye(spec.dim + 1)[0], rng.standard_normal((spec.dim + 1, 3))])
     reference = rng.standard_normal((20, 4)).astype(np.float32)
@@ -45,7 +52,16 @@ def by_hand(rep: Representation, observation: np.ndarray) -> np.ndarray:
     net = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), rep.encoder)
     if rep.spec.name == "linear":
         return net.weight[observation]
-    x = (observation / (255 if observation.dtype == np.uint8 else 1) - net.shift) / net.scale
+    x = observation / (255 if observation.dtype == np.uint8 else 1) - net.shift
+    if rep.spec.name == "bumps":
+        x = x.ravel()
+        for stage in net.stages:
+            z = x @ stage.projection
+            squares = [(z - centre) @ (z - centre) for centre in stage.centres]
+            x = stage.layer.weight @ np.append(z, np.exp(-np.array(squares) / (2 * stage.width**2)))
+            x = x + stage.layer.bias
+        return x
+    x = x / net.scale
     if rep.spec.name == "conv":
         for layer, stride in zip(net.convolutions, net.STRIDES, strict=True):
             x = convolved(x, layer.weight, layer.bias, stride)
@@ -73,7 +89,7 @@ def convolved(image: np.ndarray, weight: np.ndarray, bias: np.ndarray, stride: i
 def random_observations(spec: EncoderSpec, count: int, rng: np.random.Generator) -> np.ndarray:
     if spec.name == "linear":
         return rng.integers(0, spec.n_states, count)
-    if spec.name == "conv":
+    if len(spec.shape) == 3:
         return rng.integers(0, 256, (count, *spec.shape)).astype(np.uint8)
     return rng.standard_normal((count, *spec.shape)).astype(np.float32)
 

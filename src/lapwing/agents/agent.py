@@ -11,15 +11,9 @@ import numpy as np
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError, ConfigError
+from lapwing.laplacian.batches import checked_batch, embed_batch
 from lapwing.laplacian.encoders import MLP, Encoder, EncoderSpec, encoder_skeleton
-from lapwing.laplacian.representation import (
-    FORMAT,
-    check_format,
-    checked_batch,
-    embed_batch,
-    filled,
-    named_arrays,
-)
+from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
 
 
 @dataclass(frozen=True, eq=False, repr=False)

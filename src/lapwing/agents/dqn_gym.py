@@ -21,9 +21,9 @@ from lapwing.agents.evaluation import evaluation_steps
 from lapwing.agents.replay_buffer import ReplayBuffer, Stored, Transitions
 from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError, DatasetError
+from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
-from lapwing.laplacian.representation import embed_batch
 from lapwing.progress import OnChunk
 from lapwing.settings.agents import AgentSettings
 from lapwing.timing import stopwatch

@@ -70,7 +70,8 @@ def _learn(command: Learn) -> None:
 
     if not command.target:
         raise ConfigError(
-            "name a target: lapwing learn FourRoom, a maze .txt, a data .npz, gym:ENV_ID, or minari:NAME"
+            "name a target: lapwing learn FourRoom, a maze .txt, a data .npz or .hdf5, gym:ENV_ID, "
+            "minari:NAME, or ogbench:NAME"
         )
     settings = command.settings()
     _in_folder(command, partial(run, read_source(command.target), settings), _show)

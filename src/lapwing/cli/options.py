@@ -47,7 +47,9 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn my_maze.txt --dim 11: a maze of your own, # wall, . floor, G goal.
 
-    lapwing learn data.npz --out runs/mine: recorded experience; minari:NAME, a Minari data set.
+    lapwing learn data.npz --out runs/mine: recorded experience, .hdf5 too; minari:NAME, a Minari data set.
+
+    lapwing learn ogbench:pointmaze-giant-navigate: a data set of OGBench, made again if it is not there.
 
     lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
 
@@ -63,7 +65,8 @@ class Learn(RunOptions, LearnSettings):
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
     """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
     (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
-    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz file or a folder of data, or minari:NAME."""
+    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz or .hdf5 file or a folder of data, minari:NAME,
+    or ogbench:NAME."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Data:
     action: Annotated[tyro.conf.Positional[Literal["inspect"]], tyro.conf.arg(metavar="inspect")]
     """What to do with it."""
     source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
-    """An .npz file, a folder of lapwing.save_episodes, or minari:NAME."""
+    """An .npz or .hdf5 file, a folder of lapwing.save_episodes, minari:NAME, or ogbench:NAME."""
     observation_key: str | None = None
     """Which part of Dict observations to look at."""
     json: bool = False

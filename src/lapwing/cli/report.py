@@ -117,12 +117,12 @@ def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figur
         return figures | _arena_figures(representation, result, target.arena)
     if world is None:
         return figures | _data_figures(representation, target)
-    functions = representation.eigenfunctions(target.states)
+    states = np.asarray(target.states)
+    functions = representation.eigenfunctions(states)
     goal = world.goal_state if world.goal_state is not None else 0
     distances = {"steps": world.steps_to(goal)}
     for name in result["distance_correlation"]:
-        embedded = representation.embed(target.states, name)
-        distances[f"distance, {name}"] = np.linalg.norm(embedded - embedded[goal], axis=1)
+        distances[f"distance, {name}"] = representation.distance(states, states[goal], name)
     return figures | {
         "eigenfunctions": plots.draw_eigenfunctions(
             world, functions, representation.eigenvalues, first=_first(representation)
@@ -145,7 +145,7 @@ def _data_figures(representation: Representation, target: Target) -> dict[str, F
         end = int(np.argmax(np.abs(functions[:, first])))  # a state at an extreme of the slowest function
         distances = {
             f"distance, {name}": representation.distance(observations, observations[end], name)
-            for name in representation.filters
+            for name in representation.distances
         }
         figures["eigenfunctions"] = plots.draw_over_features(
             points, names, functions, eigenvalues, first=first, rows_and_columns=downwards

@@ -2,18 +2,23 @@
 
 All observations stand in one array, episode after episode; `lengths` says how many belong to each. Where
 the states can be enumerated, the array holds their ids and `table` one observation a state. No pair of
-states is ever taken across the end of an episode.
+states is ever taken across the end of an episode. Actions and rewards, where there are any, stand at the
+observations that they follow.
 """
 
+import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lapwing.data.actions import at_observations, checked_actions, checked_rewards
+from lapwing.data.episodes import as_episodes, check_flags, lengths_of
 from lapwing.data.memory_map import IN_MEMORY, chunks, is_large, take_rows
 from lapwing.data.observations import (
     as_array,
@@ -21,7 +26,6 @@ from lapwing.data.observations import (
     checked_observations,
     first_not_finite,
     not_finite,
-    too_short,
     warn_of_form,
 )
 from lapwing.errors import DatasetError
@@ -39,15 +43,21 @@ class Experience:
             or, with a `table`, integer ids (n,). Integer ids without a table stand for themselves.
         lengths: how many observations each episode has; at least two, for a transition needs both ends.
         table: the observation of each id, if the states are enumerated.
+        actions: the action taken at each observation, or one a transition: whole numbers, or vectors (n, k)
+            of floats. They are kept one an observation; the last of an episode is never used.
+        rewards: the reward that followed each observation, kept in the same way.
 
     Example:
-        >>> Experience(np.zeros((5, 2)), [2, 3]).n_transitions
-        3
+        >>> experience = Experience(np.zeros((5, 2)), [2, 3], actions=[1, 0, 1])
+        >>> experience.n_transitions, experience.actions.tolist()
+        (3, [1, 0, 0, 1, 0])
     """
 
     observations: np.ndarray
     lengths: np.ndarray
     table: np.ndarray | None = None
+    actions: np.ndarray | None = None
+    rewards: np.ndarray | None = None
 
     def __init__(
         self,
@@ -55,6 +65,8 @@ class Experience:
         lengths: ArrayLike,
         table: ArrayLike | None = None,
         *,
+        actions: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
         on_chunk: OnChunk | None = None,
     ):
         """Check everything once, so that nothing else has to; `on_chunk` is given the observations."""
@@ -63,7 +75,8 @@ class Experience:
         if counts.max() > len(checked) or counts.sum() != len(checked):  # of forged lengths a sum overflows
             total = sum(counts.tolist())
             raise DatasetError(f"lengths add up to {total}, but there are {len(checked)} observations")
-        self._set(checked, counts, checked_table)
+        followed_by = checked_actions(actions, counts), checked_rewards(rewards, counts)
+        self._set(checked, counts, checked_table, *followed_by)
         _check_finite(self, on_chunk)
         warn_of_form(given)
 
@@ -71,51 +84,50 @@ class Experience:
         counts = f"{self.n_episodes:,} episodes, {self.n_transitions:,} transitions"
         return f"Experience({counts}, observations of shape {self.observation_shape})"
 
-    def _set(self, observations: np.ndarray, lengths: np.ndarray, table: np.ndarray | None) -> None:
-        object.__setattr__(self, "observations", observations)
-        object.__setattr__(self, "lengths", lengths)
-        object.__setattr__(self, "table", table)
+    def _set(self, *arrays: np.ndarray | None) -> None:
+        """Set all fields, in their order."""
+        for field, array in zip(dataclasses.fields(self), arrays, strict=True):
+            object.__setattr__(self, field.name, array)
 
-    def _part(self, observations: np.ndarray, lengths: np.ndarray) -> "Experience":
-        """Some of it, which has been checked."""
+    def _part(self, chosen: Any, lengths: np.ndarray) -> "Experience":
+        """The observations that a mask or a slice chooses, which have been checked."""
         part = object.__new__(Experience)
-        part._set(observations, lengths, self.table)
+        followed_by = (None if array is None else array[chosen] for array in (self.actions, self.rewards))
+        part._set(self.observations[chosen], lengths, self.table, *followed_by)
         return part
 
     @classmethod
-    def from_episodes(cls, episodes: Iterable[ArrayLike]) -> "Experience":
-        """Episodes given as one array of observations each.
+    def from_episodes(cls, episodes: Iterable[ArrayLike | Mapping[str, ArrayLike]]) -> "Experience":
+        """Episodes given one by one.
+
+        Args:
+            episodes: of each the array of its observations; or a dict of `observations`, `actions` and
+                `rewards`, the last two one an observation or one a transition, other keys ignored.
 
         Example:
             >>> Experience.from_episodes([np.zeros((4, 2)), np.ones((3, 2))]).n_episodes
             2
+            >>> episode = {"observations": np.zeros((3, 2)), "actions": [1, 0]}
+            >>> Experience.from_episodes([episode]).actions.tolist()
+            [1, 0, 0]
         """
-        if (
-            isinstance(episodes, np.ndarray)
-            and episodes.ndim < 3
-            and not np.issubdtype(episodes.dtype, np.integer)
-        ):
-            raise DatasetError(
-                f"episodes are one array of shape {episodes.shape}; give a list with an array for each, or "
-                "use Experience.from_ends"
-            )
-        if not isinstance(episodes, Iterable):
-            raise DatasetError(f"episodes must be arrays, one an episode, not {episodes!r}")
-        arrays = [as_array(f"episode {number}", episode) for number, episode in enumerate(episodes)]
-        if not arrays:
-            raise DatasetError("there are no episodes; give at least one of two observations")
-        for number, array in enumerate(arrays):
-            if array.ndim == 0:
-                raise DatasetError(f"episode {number} is a single number; give an array of observations")
-            if array.shape[1:] != arrays[0].shape[1:]:
-                raise DatasetError(
-                    f"episode {number} has observations of shape {array.shape[1:]}, "
-                    f"episode 0 of {arrays[0].shape[1:]}; give all the same shape"
-                )
-        return cls(np.concatenate(arrays), np.array([len(array) for array in arrays]))
+        seen, actions, rewards = zip(*as_episodes(episodes), strict=True)
+        return cls(
+            np.concatenate(seen),
+            np.array([len(array) for array in seen]),
+            actions=None if actions[0] is None else np.concatenate(actions),
+            rewards=None if rewards[0] is None else np.concatenate(rewards),
+        )
 
     @classmethod
-    def from_ends(cls, observations: ArrayLike, ends: ArrayLike) -> "Experience":
+    def from_ends(
+        cls,
+        observations: ArrayLike,
+        ends: ArrayLike,
+        *,
+        actions: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
+    ) -> "Experience":
         """One array of observations, and for each whether it is the last of its episode.
 
         What follows the last end is an episode too, which was not over. Episodes of a single observation
@@ -133,7 +145,17 @@ class Experience:
             )
         lengths = lengths_of(flags.astype(bool))
         kept = np.repeat(lengths > 1, lengths)
-        return cls(array if kept.all() else array[kept], lengths[lengths > 1])
+
+        def of_kept(name: str, given: ArrayLike | None) -> np.ndarray | None:
+            rows = None if given is None else at_observations(name, as_array(name, given), lengths)
+            return rows if rows is None or kept.all() else rows[kept]
+
+        return cls(
+            array if kept.all() else array[kept],
+            lengths[lengths > 1],
+            actions=of_kept("actions", actions),
+            rewards=of_kept("rewards", rewards),
+        )
 
     @property
     def n_episodes(self) -> int:
@@ -199,7 +221,7 @@ class Experience:
     def episodes(self, chosen: np.ndarray) -> "Experience":
         """The episodes that a mask over all of them chooses."""
         within = np.repeat(chosen, self.lengths)
-        return self._part(self.observations[within], self.lengths[chosen])
+        return self._part(within, self.lengths[chosen])
 
     def split(self, share: float) -> tuple["Experience", "Experience"]:
         """Two parts, the second with about this share of the episodes.
@@ -234,8 +256,8 @@ class Experience:
         after = self.lengths - before
         end, begin = index - int(np.sum(before == 1)), index + int(np.sum(after == 1))
         return (
-            self._part(self.observations[:end], before[before > 1]),
-            self._part(self.observations[begin:], after[after > 1]),
+            self._part(slice(end), before[before > 1]),
+            self._part(slice(begin, None), after[after > 1]),
         )
 
     def tabulated(self, limit: int = 5_000) -> "Experience":
@@ -251,64 +273,39 @@ class Experience:
         _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         if len(first) > min(limit, len(flat) // 2):
             return self
-        return Experience(ids.reshape(-1).astype(np.int32), self.lengths, self.observations[first])
+        return Experience(
+            ids.reshape(-1).astype(np.int32),
+            self.lengths,
+            self.observations[first],
+            actions=self.actions,
+            rewards=self.rewards,
+        )
 
     def sha256(self) -> str:
         """A digest of the content."""
         digest = hashlib.sha256()
-        for array in (self.observations, self.lengths, self.table):
-            if array is not None:
-                digest.update(f"{array.dtype}{array.shape}".encode())
-                for _, chunk in chunks(array):
-                    digest.update(np.ascontiguousarray(chunk).data)
+        for name, array in self._arrays().items():
+            if name in ("actions", "rewards"):  # which came later: without them the digest is as it was
+                digest.update(name.encode())
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            for _, chunk in chunks(array):
+                digest.update(np.ascontiguousarray(chunk).data)
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file: `observations`, `lengths`, `table` if there is one, and the `sha256` of all."""
+        """Write an .npz file: the arrays that there are, by their names, and the `sha256` of all."""
         # The digest comes first: damage to the archive's directory can hide what follows an entry.
-        arrays = {"sha256": np.frombuffer(bytes.fromhex(self.sha256()), np.uint8)}
-        arrays |= {"observations": _smallest_integers(self.observations), "lengths": self.lengths}
-        if self.table is not None:
-            arrays["table"] = self.table
+        arrays = {"sha256": np.frombuffer(bytes.fromhex(self.sha256()), np.uint8)} | self._arrays()
+        arrays["observations"] = _smallest_integers(self.observations)
         write_atomically(
             Path(path),
             lambda buffer: np.savez(buffer, **arrays),  # pyright: ignore[reportArgumentType]
         )
 
-
-def checked_episode(number: int, episode: ArrayLike) -> np.ndarray:
-    """One episode as it will be learned from; one that cannot be is refused by its number."""
-    array = as_array(f"episode {number}", episode)
-    if array.ndim == 0:
-        raise DatasetError(f"episode {number} is a single number; give an array of observations")
-    if len(array) < 2:
-        raise DatasetError(too_short(number, len(array)))
-    try:
-        checked, _ = checked_observations(array, None)
-    except DatasetError as error:
-        raise DatasetError(f"episode {number}: {error}") from error
-    for begin, chunk in chunks(checked):
-        bad = first_not_finite(chunk)
-        if bad is not None:
-            raise DatasetError(not_finite(number, begin + bad))
-    return checked
-
-
-def check_flags(name: str, flags: np.ndarray) -> None:
-    """Refuse what does not say yes or no of each observation."""
-    if flags.dtype == bool:
-        return
-    if flags.dtype.kind not in "iuf" or not np.isin(flags, (0, 1)).all():
-        found = flags.dtype if flags.dtype.kind not in "iuf" else flags[~np.isin(flags, (0, 1))].flat[0]
-        raise DatasetError(
-            f"{name} must be true or false (or 1 or 0), not {found}; give one flag an observation"
-        )
-
-
-def lengths_of(ends: np.ndarray) -> np.ndarray:
-    """How many observations each episode has, from which of them are its last."""
-    last = np.append(np.flatnonzero(ends), len(ends) - 1)
-    return np.diff(np.unique(last), prepend=-1)
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Those that there are, by their names."""
+        named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: array for name, array in named.items() if array is not None}
 
 
 def _check_finite(experience: Experience, on_chunk: OnChunk | None) -> None:

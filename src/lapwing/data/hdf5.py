@@ -9,7 +9,7 @@ import io
 import math
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 from lapwing.data.archives import BOMB_BYTES, BOMB_RATIO, GIB, MOST_BYTES
 from lapwing.errors import ConfigError, DatasetError, LapwingError
 
+HDF5_SUFFIXES = (".hdf5", ".h5")
 _IMAGES_AT_ONCE = 64
 _OWN_FILTERS = (1, 2, 3, 4, 5, 6, 32000)  # of HDF5 and of h5py; for any other HDF5 looks for a library
 
@@ -32,8 +33,8 @@ def opened(path: Path) -> Iterator[Any]:
         import h5py
     except ImportError as error:
         raise ConfigError(
-            f"{path} is read by h5py, which is missing; install lapwing with its extra minari: "
-            "pip install 'lapwing[minari]'"
+            f"{path} is read by h5py, which is missing; install lapwing with its extra hdf5: "
+            "pip install 'lapwing[hdf5]'"
         ) from error
     try:
         with h5py.File(path, "r") as file:
@@ -45,12 +46,47 @@ def opened(path: Path) -> Iterator[Any]:
         raise DatasetError(f"{path} is damaged or not an HDF5 file ({reason})") from error
 
 
+def read_datasets(path: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:
+    """The wanted arrays at the top of an HDF5 file; those that it does not hold are absent."""
+    with _opened_file(path) as file:
+        there = set(file)
+        columns = {name: _column(file, name, path) for name in wanted if name in there}
+        check_size(str(path), list(columns.values()))
+        return {name: column.read() for name, column in columns.items()}
+
+
+def datasets_in(path: Path) -> list[str]:
+    """The names of what is at the top of an HDF5 file."""
+    with _opened_file(path) as file:
+        return list(file)
+
+
+@contextmanager
+def _opened_file(path: Path) -> Iterator[Any]:
+    if not path.is_file():
+        raise DatasetError(f"no data file {path}")
+    with opened(path) as file:
+        yield file
+
+
+def _column(file: Any, name: str, path: Path) -> "Column":
+    """A dataset as it is, whatever the shape of its rows."""
+    dataset = child(file, name, str(path))
+    shape = getattr(dataset, "shape", None) or ()
+    return Column(dataset, gymnasium.Space(shape[1:]), f"{path}, {name!r},", jpeg=False)
+
+
+def holds(group: Any, name: str) -> bool:
+    """Whether a group has anything by this name; a link is not followed to tell."""
+    return group.id.links.exists(name.encode())
+
+
 def child(node: Any, name: str, where: str) -> Any:
     """What a group holds by this name, if it is the file's own; `where` says in errors what the group is."""
     from h5py import Group, h5l  # pyright: ignore[reportAttributeAccessIssue]
 
     for part in name.split("/"):  # Minari makes groups of a key with slashes
-        if not isinstance(node, Group) or not part or not node.id.links.exists(part.encode()):
+        if not isinstance(node, Group) or not part or not holds(node, part):
             held = ", ".join(node) if isinstance(node, Group) else "an array"
             raise DatasetError(
                 f"{where} has no {part!r}, it holds {textwrap.shorten(held, 200) or 'nothing'} only; "
@@ -182,6 +218,11 @@ def check_together(where: str, columns: list[Column]) -> None:
     if len({len(column) for column in columns}) != 1:
         lengths = ", ".join(str(len(column)) for column in columns) or "none"
         raise DatasetError(f"{where} has parts of the lengths {lengths}; leave it out")
+    check_size(where, columns)
+
+
+def check_size(where: str, columns: list[Column]) -> None:
+    """Refuse columns that do not fit into memory together."""
     total = sum(column.n_bytes for column in columns)
     if total > MOST_BYTES:
         raise DatasetError(

@@ -9,10 +9,11 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
@@ -20,15 +21,15 @@ import numpy as np
 from gymnasium import spaces
 
 from lapwing.data.archives import MOST_BYTES
-from lapwing.data.hdf5 import Column, check_together, child, opened
+from lapwing.data.hdf5 import Column, check_together, child, holds, opened
+from lapwing.data.minari_spaces import space_from_json
 from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.storage import file_sha256
 
 _METADATA, _DATA = "metadata.json", "main_data.hdf5"
 _MOST_METADATA = 2**26
-_SPACES = ("Box", "Discrete", "MultiDiscrete", "MultiBinary", "Text", "Dict", "Tuple")
-_DTYPES = tuple(np.dtype(code).name for code in "?bBhHiIqQefd")
+_KEPT_ACTIONS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 _JPEG_SIDE = 32
 _AGAIN = "download or collect it again"
 
@@ -44,6 +45,7 @@ class MinariData:
         n_episodes: how many there are.
         n_steps: how many steps they have in all, by the metadata.
         jpeg_encoding: whether images of 32 by 32 pixels or more are kept as JPEG.
+        action_space: as its metadata describes it, if actions of it can be kept: numbers, not words or parts.
     """
 
     name: str
@@ -52,6 +54,7 @@ class MinariData:
     n_episodes: int
     n_steps: int
     jpeg_encoding: bool
+    action_space: gymnasium.Space | None = None
 
     def episodes(self, key: str | None = None) -> Iterator[Any]:
         """The observations of each episode, one more than its steps: an array, or a dict or tuple of them.
@@ -60,33 +63,28 @@ class MinariData:
             key: of Dict observations the one part to read; the others are never looked at.
         """
         space = self._space_of(key)
-        if self.jpeg_encoding and _holds_jpeg(space):
-            warnings.warn(
-                f"minari:{self.name} keeps images as JPEG, which loses detail: they are not quite what the "
-                "agent saw; write it with jpeg_encoding=False to keep them exactly",
-                LapwingWarning,
-                stacklevel=2,
-            )
-        return self._read(space)
+        self._warn_of_jpeg(space)
+        return (episode.observations for episode in self._read(space, followed=False))
 
-    def read(self, key: str | None = None) -> tuple[View, np.ndarray, np.ndarray]:
-        """How φ sees the observations, all of them one a row as the space has them, and episodes' lengths.
+    def read(self, key: str | None = None) -> "Recorded":
+        """All episodes: what φ sees of them, and the actions and rewards that there are.
 
         Args:
             key: of Dict observations the part that φ sees.
         """
-        view = view_of(self.observation_space, key)
-        picked: list[np.ndarray] = []
-        held = 0
-        for episode in self.episodes(key):
-            picked.append(np.asarray(view.pick(episode)))
-            held += picked[-1].nbytes
+        view, episodes, held = view_of(self.observation_space, key), [], 0
+        self._warn_of_jpeg(self._space_of(key))
+        for episode in self._read(self._space_of(key), followed=True):
+            episodes.append(episode._replace(observations=np.asarray(view.pick(episode.observations))))
+            held += sum(array.nbytes for array in episodes[-1] if array is not None)
             if held > MOST_BYTES:
                 raise DatasetError(
                     f"minari:{self.name} holds more than {MOST_BYTES / 2**30:.0f} GiB of observations; write "
                     "them to a folder with lapwing.save_episodes, which need not fit into memory"
                 )
-        return view, np.concatenate(picked), np.array([len(episode) for episode in picked])
+        picked, actions, rewards = zip(*episodes, strict=True)
+        lengths = np.array([len(episode) for episode in picked])
+        return Recorded(view, np.concatenate(picked), lengths, _joined(actions), _joined(rewards))
 
     def digest(self) -> str:
         """A SHA-256 that stands for the metadata and the data."""
@@ -104,13 +102,31 @@ class MinariData:
             raise ConfigError(f"the observations of minari:{self.name} have no part {key!r}; {hint}")
         return spaces.Dict({key: known[key]})
 
-    def _read(self, space: gymnasium.Space) -> Iterator[Any]:
+    def _warn_of_jpeg(self, space: gymnasium.Space) -> None:
+        if self.jpeg_encoding and _holds_jpeg(space):
+            warnings.warn(
+                f"minari:{self.name} keeps images as JPEG, which loses detail: they are not quite what the "
+                "agent saw; write it with jpeg_encoding=False to keep them exactly",
+                LapwingWarning,
+                stacklevel=3,
+            )
+
+    def _read(self, space: gymnasium.Space, *, followed: bool) -> Iterator["_Episode"]:
+        """The parts of observations that `space` has, with actions and rewards if they are asked for."""
         with opened(_file_in(self.path, _DATA)) as file:
             for number in range(self.n_episodes):
                 where = f"minari:{self.name}, episode {number}"
-                columns = self._columns(child(file, f"episode_{number}/observations", where), space, where)
-                check_together(where, jax.tree.leaves(columns))
-                yield jax.tree.map(Column.read, columns)
+                group = child(file, f"episode_{number}", where)
+                columns = self._columns(child(group, "observations", where), space, where)
+                leaves = jax.tree.leaves(columns)
+                check_together(where, leaves)
+                episode = _Episode(jax.tree.map(Column.read, columns))
+                if followed:
+                    steps = len(leaves[0]) - 1
+                    actions = _read_steps(group, "actions", self.action_space, steps, where)
+                    rewards = _read_steps(group, "rewards", gymnasium.Space(()), steps, where)
+                    episode = _Episode(episode.observations, actions, rewards)
+                yield episode
 
     def _columns(self, node: Any, space: gymnasium.Space, where: str) -> Any:
         """The columns that the space asks for, nested as it is."""
@@ -125,6 +141,46 @@ class MinariData:
                 for index, part in enumerate(space.spaces)
             )
         return Column(node, space, where, self.jpeg_encoding and _is_jpeg(space))
+
+
+class _Episode(NamedTuple):
+    """One episode as it is stored."""
+
+    observations: Any
+    """An array, or a dict or tuple of them; one row more than steps."""
+    actions: np.ndarray | None = None
+    rewards: np.ndarray | None = None
+
+
+class Recorded(NamedTuple):
+    """All episodes of a data set."""
+
+    view: View
+    """How φ sees the observations."""
+    picked: np.ndarray
+    """What `view` picks of them, one a row as the space has them."""
+    lengths: np.ndarray
+    """How many observations each episode has."""
+    actions: np.ndarray | None
+    """One a transition, if all episodes have them."""
+    rewards: np.ndarray | None
+
+
+def _read_steps(
+    group: Any, name: str, space: gymnasium.Space | None, steps: int, where: str
+) -> np.ndarray | None:
+    """What an episode holds one a step, or None."""
+    if space is None or not holds(group, name):
+        return None
+    column = Column(child(group, name, where), space, f"{where}, {name},", jpeg=False)
+    if len(column) != steps:
+        raise DatasetError(f"{where} has {len(column)} {name} for {steps} steps; {_AGAIN}")
+    return column.read()
+
+
+def _joined(arrays: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    there = [array for array in arrays if array is not None]
+    return np.concatenate(there) if len(there) == len(arrays) else None
 
 
 def open_minari(name: str) -> MinariData:
@@ -156,7 +212,18 @@ def _open(name: str, folder: Path) -> MinariData:
         raise DatasetError(f"{path}: {error}") from error
     counts = metadata["total_episodes"], metadata["total_steps"]
     _check_numbering(name, _file_in(folder, _DATA), counts[0])
-    return MinariData(name, folder, space, *counts, bool(metadata.get("jpeg_encoding", True)))
+    jpeg = bool(metadata.get("jpeg_encoding", True))
+    return MinariData(name, folder, space, *counts, jpeg, _action_space(metadata.get("action_space")))
+
+
+def _action_space(text: Any) -> gymnasium.Space | None:
+    """The space of the actions, if they are numbers that can be kept one beside another."""
+    if not isinstance(text, str):
+        return None
+    with suppress(DatasetError):
+        space = space_from_json(text)
+        return space if isinstance(space, _KEPT_ACTIONS) else None
+    return None
 
 
 def _folder(name: str) -> Path:
@@ -235,60 +302,6 @@ def _check_numbering(name: str, path: Path, n_episodes: int) -> None:
         raise DatasetError(
             f"minari:{name} holds {surplus!r} beside the {n_episodes:,} episodes of its metadata; {_AGAIN}"
         )
-
-
-def space_from_json(text: str) -> gymnasium.Space:
-    """The space that Minari's `serialize_space` wrote; only the kinds in `_SPACES` are made.
-
-    Example:
-        >>> space_from_json('{"type": "Discrete", "dtype": "int64", "start": 0, "n": 4}')
-        Discrete(4)
-    """
-    try:
-        return _space(json.loads(text))
-    except DatasetError:
-        raise
-    except Exception as error:  # Gymnasium asserts, numpy and json raise
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)[:200]
-        raise DatasetError(f"its observation_space is damaged ({reason})") from error
-
-
-def _space(described: dict[str, Any]) -> gymnasium.Space:
-    match described["type"]:
-        case "Box":
-            return _box(described, _dtype(described))
-        case "Discrete":
-            return spaces.Discrete(described["n"], start=described["start"])
-        case "MultiDiscrete":
-            dtype = _dtype(described)
-            counts, start = (np.array(described[name], dtype) for name in ("nvec", "start"))
-            return spaces.MultiDiscrete(counts, dtype.type, start=start)
-        case "MultiBinary":
-            return spaces.MultiBinary(described["n"])
-        case "Text":
-            lengths = described["max_length"], described["min_length"]
-            return spaces.Text(lengths[0], min_length=lengths[1], charset=described["charset"])
-        case "Dict":
-            return spaces.Dict({key: _space(part) for key, part in described["subspaces"].items()})
-        case "Tuple":
-            return spaces.Tuple([_space(part) for part in described["subspaces"]])
-    raise DatasetError(
-        f"its observation_space has the type {described['type']!r}, and lapwing reads {', '.join(_SPACES)}; "
-        "save the observations as one of these"
-    )
-
-
-def _box(described: dict[str, Any], dtype: np.dtype) -> gymnasium.Space:
-    low, high = (np.array(described[bound], dtype) for bound in ("low", "high"))
-    if not list(low.shape) == list(high.shape) == described["shape"]:
-        raise ValueError(f"bounds of shape {low.shape} and {high.shape} for {described['shape']}")
-    return spaces.Box(low, high, low.shape, dtype.type)
-
-
-def _dtype(described: dict[str, Any]) -> np.dtype:
-    if described["dtype"] not in _DTYPES:
-        raise ValueError(f"dtype {described['dtype']!r}")
-    return np.dtype(described["dtype"])
 
 
 def _is_jpeg(space: gymnasium.Space) -> bool:

@@ -11,6 +11,7 @@ from lapwing.data.collect import Policy, Progress, collect, collect_walks, exper
 from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
 from lapwing.data.minari import MinariData
+from lapwing.data.ogbench import OGBenchData
 from lapwing.data.source import DataFile, GymEnv, Source, kind_of
 from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
@@ -63,6 +64,8 @@ def open_experience(
         return load_experience(source.path)
     if isinstance(source, MinariData):
         return experience_of(*source.read(settings.observation_key))
+    if isinstance(source, OGBenchData):
+        return source.read(on_progress)
     if collected is not None and collected.is_file():
         return load_experience(collected)
     if isinstance(source, Maze):
@@ -71,7 +74,7 @@ def open_experience(
         return _from_arena(source, settings, on_progress)
     if isinstance(source, Plane):
         steps = settings.transitions, settings.episode_length
-        return _of_equal_length(random_walks(source, *steps, settings.seed, on_progress))
+        return _of_equal_length(*random_walks(source, *steps, settings.seed, on_progress))
     return _from_env(source, settings, policy, on_progress)
 
 
@@ -108,14 +111,15 @@ def _from_maze(maze: Maze, settings: LearnSettings) -> Experience:
 
 
 def _from_arena(arena: Arena, settings: LearnSettings, on_progress: Progress | None) -> Experience:
-    states = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
-    return _of_equal_length(states[..., :2] if settings.observation == "position" else states)
+    states, actions = random_episodes(Simulator(arena), settings.transitions, settings.seed, on_progress)
+    return _of_equal_length(states[..., :2] if settings.observation == "position" else states, actions)
 
 
-def _of_equal_length(episodes: np.ndarray) -> Experience:
-    """Experience of episodes (episodes, observations, features)."""
+def _of_equal_length(episodes: np.ndarray, actions: np.ndarray) -> Experience:
+    """Experience of episodes (episodes, observations, features), and of actions, one a transition."""
     count, length, features = episodes.shape
-    return Experience(episodes.reshape(-1, features), np.full(count, length))
+    taken = actions.reshape(-1, actions.shape[-1])
+    return Experience(episodes.reshape(-1, features), np.full(count, length), actions=taken)
 
 
 def _from_env(

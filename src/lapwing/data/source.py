@@ -9,8 +9,11 @@ import gymnasium
 import numpy as np
 
 from lapwing.data.experience import Experience
-from lapwing.data.files import MANIFEST, is_data_folder, load_experience, without_manifest
+from lapwing.data.files import FILE_SUFFIXES, load_experience
+from lapwing.data.folders import MANIFEST, is_data_folder, without_manifest
 from lapwing.data.minari import MinariData, open_minari
+from lapwing.data.ogbench import PREFIX as OGBENCH
+from lapwing.data.ogbench import OGBenchData, Progress, open_ogbench
 from lapwing.envs.arena import Arena, open_arena, parse_arena
 from lapwing.envs.make import Env, env_name
 from lapwing.envs.plane import Plane, open_plane, parse_plane
@@ -21,7 +24,7 @@ from lapwing.storage import file_sha256
 
 @dataclass(frozen=True)
 class DataFile:
-    """An .npz file of experience, or a folder of .npy files."""
+    """An .npz or HDF5 file of experience, or a folder of .npy files."""
 
     path: Path
 
@@ -33,7 +36,7 @@ class GymEnv:
     env_id: str
 
 
-Source = Maze | Arena | Plane | DataFile | MinariData | GymEnv | Env | Experience
+Source = Maze | Arena | Plane | DataFile | MinariData | OGBenchData | GymEnv | Env | Experience
 
 
 def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
@@ -70,7 +73,15 @@ def _folder_of(experience: Experience) -> Path | None:
     folder = Path(filename).parent
     same = np.load(filename, mmap_mode="r", allow_pickle=False).shape == experience.observations.shape
     same = same and np.array_equal(np.load(folder / "lengths.npy", allow_pickle=False), experience.lengths)
+    for name in ("actions", "rewards"):
+        array, there = getattr(experience, name), (folder / f"{name}.npy").is_file()
+        same = same and there == (array is not None) and (not there or _is_in(array, folder))
     return folder if same else None
+
+
+def _is_in(array: np.ndarray, folder: Path) -> bool:
+    filename = getattr(array, "filename", None)
+    return filename is not None and Path(filename).parent == folder
 
 
 def _named(text: str, path: Path) -> Source:
@@ -78,6 +89,9 @@ def _named(text: str, path: Path) -> Source:
         return GymEnv(text.removeprefix("gym:"))
     if text.startswith("minari:"):
         return open_minari(text)
+    if text.startswith(OGBENCH):
+        found = open_ogbench(text)
+        return found if isinstance(found, OGBenchData) else DataFile(found)
     if text in BUILT_IN:
         return read_maze(text)
     if is_arena(text):
@@ -87,7 +101,7 @@ def _named(text: str, path: Path) -> Source:
     if path.suffix == ".py" or ".py:" in text:
         raise ConfigError(f"an environment in a file of your own is named gym:FILE.py:CLASS, not {text}")
     if _is_file(path):
-        return DataFile(path) if path.suffix in (".npz", ".npy") else read_maze(path)
+        return DataFile(path) if path.suffix in (*FILE_SUFFIXES, ".npy") else read_maze(path)
     if _is_file(path / MANIFEST):
         return DataFile(path)
     if _is_file(path / "config.json"):
@@ -97,12 +111,12 @@ def _named(text: str, path: Path) -> Source:
         )
     if _is_file(path / "observations.npy"):
         raise ConfigError(without_manifest(path))
-    if path.suffix == ".npz":
+    if path.suffix in FILE_SUFFIXES:
         raise ConfigError(f"no data file {path}; check the path")
     raise ConfigError(
         f"unknown target {text!r}: it is neither a maze nor a file; "
         f"{nearest(text, (*BUILT_IN, *plane_names(), *arena_names()))} "
-        "(or give the path of a maze .txt or a data .npz, gym:ENV_ID, or minari:NAME)"
+        "(or give the path of a maze .txt or a data .npz or .hdf5, gym:ENV_ID, minari:NAME, or ogbench:NAME)"
     )
 
 
@@ -113,8 +127,13 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def describe(source: Source) -> dict[str, Any]:
-    """A source as config.json names it, in full: a maze by its text, data by its SHA-256."""
+def describe(source: Source, on_progress: Progress | None = None) -> dict[str, Any]:
+    """A source as config.json names it, in full: a maze by its text, data by its SHA-256.
+
+    Args:
+        source: as `read_source` returns it.
+        on_progress: called with (done, all) where data has to be made to know its digest.
+    """
     if isinstance(source, Maze):
         return {"kind": "maze", "name": source.name, "text": source.text}
     if isinstance(source, Arena):
@@ -129,6 +148,9 @@ def describe(source: Source) -> dict[str, Any]:
         path = source.name.startswith("./")  # found again from any folder
         name = str(source.path.resolve()) if path else source.name
         return {"kind": "minari", "name": name, "sha256": source.digest()}
+    if isinstance(source, OGBenchData):
+        made = {"name": source.name, "seed": source.seed, "episodes": source.episodes}
+        return {"kind": "ogbench"} | made | {"sha256": source.read(on_progress).sha256()}
     if isinstance(source, DataFile):
         path = source.path.resolve()
         return {"kind": "data", "path": str(path), "sha256": _identity(path)}
@@ -201,6 +223,14 @@ def _recalled(description: dict[str, Any], collected: Path) -> Source:
                 "put it back to evaluate the run"
             )
         return data
+    if kind == "ogbench":
+        made = OGBenchData(*(description[field] for field in ("name", "seed", "episodes")))
+        if made.read().sha256() != description["sha256"]:
+            raise DatasetError(
+                f"ogbench:{made.name} as it is made here is not what was learned from; evaluate the run with "
+                "the versions of ogbench and mujoco that it was learned with"
+            )
+        return made
     if kind != "data":
         raise ConfigError(
             f"the run was learned from a target of kind {kind!r}, which this lapwing cannot open"

@@ -15,7 +15,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray, UInt8
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
@@ -151,8 +151,8 @@ def random_walks(
     episodes: int,
     length: int,
     key: PRNGKeyArray,
-) -> Int[Array, "episodes steps"]:
-    """Episodes of `length` moves from uniform starts, as (episodes, length + 1) states.
+) -> tuple[Int[Array, "episodes observations"], UInt8[Array, "episodes steps"]]:
+    """Episodes of `length` moves from uniform starts: the states, and the action taken at each but the last.
 
     Args:
         next_state: the table of the dynamics.
@@ -171,10 +171,10 @@ def random_walks(
             action = jax.random.randint(step_key, (episodes,), 0, n_actions)
         else:
             action = jax.random.categorical(step_key, jnp.log(policy)[state])
-        return next_state[state, action], state
+        return next_state[state, action], (state, action.astype(jnp.uint8))
 
-    last, states = jax.lax.scan(move, start, jnp.arange(length))
-    return jnp.concatenate([states, last[None]]).T
+    last, (states, actions) = jax.lax.scan(move, start, jnp.arange(length))
+    return jnp.concatenate([states, last[None]]).T, actions.T
 
 
 class GridWorldEnv(gymnasium.Env):

@@ -192,10 +192,12 @@ def parse_plane(description: dict[str, Any]) -> Plane:
 
 def random_walks(
     plane: Plane, transitions: int, episode_length: int, seed: int, on_progress: Progress | None = None
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Whole episodes of uniformly random actions from all over the floor, at least `transitions` steps.
 
-    Positions are in single precision, (episodes, episode_length + 1, 2).
+    Returns:
+        Positions, (episodes, episode_length + 1, 2), and actions, (episodes, episode_length, 2), in single
+        precision.
     """
     if min(transitions, episode_length) < 1:
         raise ConfigError(
@@ -203,16 +205,18 @@ def random_walks(
         )
     episodes = -(-transitions // episode_length)
     longer = "transitions" if transitions > episode_length else "episode_length"
-    check_size(longer, episodes * (episode_length + 1) * 8)
+    check_size(longer, episodes * (episode_length + 1) * 16)
     generator = np.random.default_rng(seed)
     seen = np.empty((episodes, episode_length + 1, 2), np.float32)
+    taken = np.empty((episodes, episode_length, 2), np.float32)
     seen[:, 0] = positions = plane.sample_starts(episodes, generator)
     for step in range(1, episode_length + 1):
-        positions = plane.step(positions, generator.uniform(-1, 1, (episodes, 2)))
-        seen[:, step] = positions
+        actions = generator.uniform(-1, 1, (episodes, 2))
+        positions = plane.step(positions, actions)
+        seen[:, step], taken[:, step - 1] = positions, actions
         if on_progress:
             on_progress(step * episodes, episode_length * episodes)
-    return seen
+    return seen, taken
 
 
 class PlaneEnv(gymnasium.Env):

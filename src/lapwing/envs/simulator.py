@@ -145,27 +145,31 @@ class Simulator:
 
 def random_episodes(
     simulator: Simulator, transitions: int, seed: int, on_progress: Callable[[int, int], None] | None = None
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Whole episodes of uniformly random actions from all over the arena, at least `transitions` steps.
 
     Returns:
-        Observations, (episodes, steps + 1, numbers).
+        Observations, (episodes, steps + 1, numbers), and actions, (episodes, steps, numbers).
     """
     length = min(EPISODE_LENGTH, transitions)
     episodes = -(-transitions // length)
-    check_size("transitions", 4 * episodes * (length + 1) * simulator.n_observations)
+    numbers = simulator.n_observations + simulator.n_actions
+    check_size("transitions", 4 * episodes * (length + 1) * numbers)
     seen = np.empty((episodes, length + 1, simulator.n_observations), np.float32)
+    taken = np.empty((episodes, length, simulator.n_actions), np.float32)
     for begin in range(0, episodes, TOGETHER):
         generator = np.random.default_rng([seed, begin])
         count = min(TOGETHER, episodes - begin)
         rows = simulator.at_rest(simulator.arena.random_positions(count, generator), generator)
         seen[begin : begin + count, 0] = simulator.observe(rows)
         for step in range(length):
-            rows = simulator.step(rows, generator.uniform(-1, 1, (count, simulator.n_actions)))
+            actions = generator.uniform(-1, 1, (count, simulator.n_actions))
+            rows = simulator.step(rows, actions)
             seen[begin : begin + count, step + 1] = simulator.observe(rows)
+            taken[begin : begin + count, step] = actions
         if on_progress:
             on_progress((begin + count) * length, episodes * length)
-    return seen
+    return seen, taken
 
 
 def goal_observation(arena: Arena, *, whole: bool) -> np.ndarray:

@@ -14,10 +14,12 @@ from gymnasium import spaces
 
 from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError
+from lapwing.laplacian.batches import checked_batch
+from lapwing.laplacian.distances import check_distance, euclidean, measure_of
 from lapwing.laplacian.forward import Forward
-from lapwing.laplacian.representation import Representation, check_filter, checked_batch
+from lapwing.laplacian.representation import Representation
 from lapwing.runs.folder import load
-from lapwing.settings.learn import Filter, RewardForm
+from lapwing.settings.learn import Distance, RewardForm
 from lapwing.shaping.rewards import (
     FORMS,
     SHAPED_BY_PHI,
@@ -50,7 +52,7 @@ class Shaping(TypedDict, total=False):
     """The keywords of `LaplacianReward`, which its vector twin takes too."""
 
     form: RewardForm
-    filter: Filter | None
+    filter: Distance | None
     gamma: float | None
     radius: float | None
     scale: float | None
@@ -67,7 +69,8 @@ class RewardShaper:
         representation: φ, a file or a run folder of it, or None for the forms that need none.
         goal: an observation to be reached, a `Goal`, or None to follow the `desired_goal` of observations.
         form: one of `rewards.FORMS`.
-        filter: the spectral filter of the distance; None is `commute`, or `soft` if φ was not rotated.
+        filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
+            rotated.
         gamma: the agent's discount, for `potential`.
         radius: within which a goal is reached that is an observation; None is a step.
         scale: multiplies the distance in the embedding; None makes the mean distance between states 1, or
@@ -85,7 +88,7 @@ class RewardShaper:
         goal: Any,
         *,
         form: RewardForm = "mix",
-        filter: Filter | None = None,
+        filter: Distance | None = None,
         gamma: float | None = None,
         radius: float | None = None,
         scale: float | None = None,
@@ -108,10 +111,15 @@ class RewardShaper:
         self.follows_goal = goal is None
         learned = None if representation is None else as_representation(representation)
         self._forward: Forward | None = None
+        self._measure = euclidean
         if learned is not None and form in SHAPED_BY_PHI:
             filter = chosen_filter(filter, learned)
-            self._forward = Forward(learned, filter)
             scale = scale or _default_scale(learned, form, filter)
+            self._measure = measure_of(filter)
+            if filter == "hitting":  # in steps by weights 1/√λ: those of `commute`, but for their size
+                sizes = (np.sum(learned.filter_weights(name) ** 2) for name in ("hitting", "commute"))
+                filter, scale = "commute", scale * float(np.divide(*sizes))
+            self._forward = Forward(learned, filter)
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
@@ -172,7 +180,7 @@ class RewardShaper:
         h, radius, embeds_z = self._space
         z = self._flat(seen) if h is None else self._goal_vectors(h(seen))
         phi = self._embed(z if embeds_z else seen)
-        to = to_goal(z, self._z, radius, phi, self._goal_phi, self._scale)
+        to = to_goal(z, self._z, radius, phi, self._goal_phi, self._scale, self._measure)
         # Arithmetic with Python's numbers takes a fifth of the time that NumPy's scalars take.
         return to if self._batch else ToGoal(*(value.item() for value in to))
 
@@ -208,7 +216,8 @@ class RewardShaper:
         look = self.view.one if np.shape(achieved) == self.view.raw_shape else self.view.many
         seen, goals = (look({ACHIEVED: ends}) for ends in (achieved, desired))
         z, goal_z = self._flat(seen), self._flat(goals)
-        there = to_goal(z, goal_z, self._radius, self._embed(seen), self._embed(goals), self._scale)
+        phi, goal_phi = self._embed(seen), self._embed(goals)
+        there = to_goal(z, goal_z, self._radius, phi, goal_phi, self._scale, self._measure)
         return self.reward(there, there, False, own)  # where it began matters to `potential` alone
 
     def _follow(self, desired: np.ndarray) -> None:
@@ -284,11 +293,14 @@ def _default_radius(learned: Representation | None) -> float:
     return GOAL_ITSELF if step is None else float(step)
 
 
-def _default_scale(learned: Representation, form: RewardForm, filter: Filter) -> float:
+def _default_scale(learned: Representation, form: RewardForm, filter: Distance) -> float:
     """What makes the mean distance between states 1 or, of a potential, the mean change by a step."""
+    mean = learned.mean_distance(filter)
     step = _measured_step(learned)["distance"].get(filter)
-    unit = step if form == "potential" and step else learned.soft_distance  # which all filters share
-    return 1 / (unit or 1.0)
+    if filter == "hitting":
+        step = np.sqrt(2 * mean)  # the root mean square: see `distances.hitting_time`
+    unit = step if form == "potential" and step else mean
+    return 1 / float(unit or 1.0)
 
 
 def as_representation(representation: Representation | str | Path) -> Representation:
@@ -328,7 +340,7 @@ def _check_shaping(
     filter: str | None, radius: float | None, scale: float | None, reward_scale: float
 ) -> None:
     if filter is not None:
-        check_filter(filter)
+        check_distance(filter)
     if radius is not None and not 0 <= radius < np.inf:
         raise ConfigError(f"radius must be at least 0 and finite, not {radius!r}")
     for name, value in (("scale", scale), ("reward_scale", reward_scale)):

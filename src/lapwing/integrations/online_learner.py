@@ -74,7 +74,7 @@ class OnlineLearner:
         beta: the weight of the orthonormality penalty.
         delta: what the penalty draws E[φ_i²] to.
         learning_rate: Adam's; None chooses by the encoder.
-        encoder: the network; None chooses by the observation.
+        encoder: the network, not `bumps`, which takes no gradient steps; None chooses by the observation.
         hidden: widths of its hidden layers.
         oversample: dimensions learned beyond `dim`.
         seed: of everything random.
@@ -113,6 +113,8 @@ class OnlineLearner:
         self._anneal_updates = checked("anneal_updates", anneal_updates, whole=True, least=1)
         self._capacity = checked("capacity", capacity, whole=True, least=1)
         self._n_states = None if n_states is None else checked("n_states", n_states, whole=True, least=1)
+        if encoder == "bumps":
+            raise ConfigError("encoder must be one that learns by gradient steps, not bumps; leave it out")
         self._given = {"learning_rate": learning_rate, "encoder": encoder}
         # The fields of LearnSettings check themselves, and the representation is saved with them.
         fields: dict[str, Any] = {

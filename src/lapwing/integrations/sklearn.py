@@ -29,7 +29,7 @@ try:
 except ImportError as error:
     raise ConfigError("install lapwing with its extra sklearn: pip install 'lapwing[sklearn]'") from error
 
-FILTERS = ("unit", "commute", "heat")
+FILTERS = ("unit", "commute", "biharmonic", "heat")
 ENCODERS = ("fourier", "mlp")
 FAINTEST = 1e-3
 """No edge has a lower weight: an outlier next to a dense clump would be cut off by rounding."""
@@ -65,7 +65,8 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_components: how many eigenfunctions, the constant left out.
         n_neighbors: of each point, in a cloud; fewer keep parts of the cloud apart that nearly touch.
         filter: how much each eigenfunction weighs. `unit`: all alike. `commute`: √(λ_2/λ_i), whose distance
-            is that of commute times. `heat`: e^(-tλ_i), the last with a tenth of the weight.
+            is that of commute times. `biharmonic`: λ_2/λ_i. `heat`: e^(-tλ_i), the last with a tenth of the
+            weight.
         steps: gradient steps; None: 400, beyond 5,000 points 4,000; of trajectories as `lapwing.learn`.
         hidden: widths of the hidden layers; None: (64, 64), of trajectories as `lapwing.learn`.
         learning_rate: Adam's step size; None: 0.01, beyond 5,000 points 0.005; of trajectories as
@@ -133,7 +134,8 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.representation_ = learn_target(target, settings)
         self.eigenvalues_ = self.representation_.eigenvalues[1:]
         self.n_iter_ = self.representation_.config["settings"]["stop"]
-        self._forward = Forward(self.representation_, self.filter, np.float64)
+        # All components that were asked for: an untrusted one is a feature of its own, and no part of a sum.
+        self._forward = Forward(self.representation_, self.filter, np.float64, trusted_only=False)
         self._n_features_out = self._forward.dim
         self.embedding_ = self._forward(rows)
         return self

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from lapwing.errors import ConfigError
+from lapwing.laplacian.batches import is_single
 from lapwing.laplacian.encoders import ConvNet, same_padding
 from lapwing.laplacian.forward import Weights, What, folded
-from lapwing.laplacian.representation import Representation, is_single
+from lapwing.laplacian.representation import Representation
 
 EXTRA_MISSING = (
     "{} needs {}, which is not installed; install lapwing with its extra sb3: pip install 'lapwing[sb3]'"
@@ -19,7 +20,9 @@ except ImportError as error:
     raise ConfigError(EXTRA_MISSING.format("lapwing.to_torch", "PyTorch")) from error
 
 
-def to_torch(representation: Representation, what: What = "eigenfunctions") -> "Rows | Vectors | Images":
+def to_torch(
+    representation: Representation, what: What = "eigenfunctions"
+) -> "Rows | Vectors | Images | Bumps":
     """φ, or what is made of it, as a module that takes a batch and gives (n, d) in float32.
 
     Its tensors are buffers: they move with `.to(device)` and are in the `state_dict`, but no optimiser finds
@@ -42,6 +45,8 @@ def to_torch(representation: Representation, what: What = "eigenfunctions") -> "
     shape, weights = representation.spec.shape, folded(representation, what)
     if not shape:
         return Rows(weights)
+    if weights.centres is not None:
+        return Bumps(weights, shape)
     return Vectors(weights, shape) if len(shape) == 1 else Images(weights, shape)
 
 
@@ -113,12 +118,59 @@ class Images(torch.nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(n, height, width, channels), bytes or numbers, to (n, d)."""
         _check_shape(images, self.shape)
-        x = images.to(self.shift.dtype)
-        x = x - self.shift if images.is_floating_point() else x / 255 - self.shift
+        x = _unit_range(images, self.shift) - self.shift
         x = x.permute(0, 3, 1, 2)
         for convolution in self.convolutions:
             x = convolution(x)
         return self.output(x.flatten(1))
+
+
+class Bumps(torch.nn.Module):
+    """Stages of Gaussian bumps over vectors or images."""
+
+    shift: torch.Tensor
+
+    def __init__(self, weights: Weights, shape: tuple[int, ...]):
+        super().__init__()
+        self.register_buffer("shift", _tensor(weights.shift))
+        self.stages = torch.nn.Sequential(*map(Stage, (*weights.before, weights)))
+        self.shape, self.dim = shape, len(weights.layers[-1][1])
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """(n, *shape) to (n, d); images are bytes or numbers."""
+        _check_shape(observations, self.shape)
+        centred = _unit_range(observations, self.shift) - self.shift
+        return self.stages(centred.flatten(1))
+
+
+class Stage(torch.nn.Module):
+    """Coordinates and Gaussian bumps over them, then a linear layer."""
+
+    projection: torch.Tensor
+    centres: torch.Tensor
+    width: torch.Tensor
+
+    def __init__(self, weights: Weights):
+        super().__init__()
+        self.register_buffer("projection", _transposed(weights.directions))
+        self.register_buffer("centres", _tensor(weights.centres))
+        self.register_buffer("width", _tensor(weights.width))
+        weight, bias = weights.layers[-1]
+        self.output = Affine(weight.T, bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, inputs) to (n, functions)."""
+        coordinates = functional.linear(x, self.projection)
+        bumps = torch.exp(-self._squares(coordinates) / (2 * self.width**2))
+        return self.output(torch.cat([coordinates, bumps], dim=1))
+
+    def _squares(self, coordinates: torch.Tensor) -> torch.Tensor:
+        """Squared distances (n, bumps) to the centres, by differences, one coordinate after the other."""
+        first, *others = zip(coordinates.unbind(1), self.centres.unbind(0), strict=True)
+        squares = (first[0][:, None] - first[1]) ** 2
+        for coordinate, centres in others:
+            squares = squares + (coordinate[:, None] - centres) ** 2
+        return squares
 
 
 class Affine(torch.nn.Module):
@@ -166,6 +218,12 @@ def _check_shape(batch: torch.Tensor, shape: tuple[int, ...]) -> None:
         return
     if is_single(tuple(batch.shape), shape):
         raise ConfigError(f"a module takes a batch of observations, not one of shape {shape}; add [None]")
+
+
+def _unit_range(observations: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Images of bytes as numbers in [0, 1]; others as they are. All in the precision of `like`."""
+    numbers = observations.to(like.dtype)
+    return numbers if observations.is_floating_point() or like.dim() < 3 else numbers / 255
 
 
 def _channels_first(weight: np.ndarray, height: int, width: int, channels: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
-from lapwing.data.collect import autoreset_mode
+from lapwing.data.rollouts import autoreset_mode
 from lapwing.integrations.goals import DESIRED, RewardShaper, Shaping
 from lapwing.integrations.wrappers import ObservationTransform, as_text
 from lapwing.laplacian.forward import What

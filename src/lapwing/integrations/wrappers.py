@@ -16,7 +16,7 @@ from lapwing.errors import ConfigError
 from lapwing.integrations.goals import RewardShaper, Shaping, as_representation, check_fits, seen_key
 from lapwing.laplacian.forward import Forward, What
 from lapwing.laplacian.representation import Representation
-from lapwing.settings.learn import Filter, RewardForm
+from lapwing.settings.learn import Distance, RewardForm
 
 PHI, OBSERVATION = "phi", "observation"
 """The parts of an observation that φ is appended to, where it is not a vector."""
@@ -36,7 +36,8 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         goal: an observation to be reached; a `lapwing.Goal` for a goal space of its own, with an h of what φ
             sees; or None in goal environments, whose `desired_goal` is followed.
         form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
-        filter: the spectral filter of the distance; None is `commute`, or `soft` if φ was not rotated.
+        filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
+            rotated.
         gamma: the agent's discount, for `potential`.
         radius: within which the goal is reached, where `goal` is an observation; None is the median step of
             the data that φ was learned from, if its states are continuous, and else the goal itself.
@@ -65,7 +66,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         goal: Any = None,
         *,
         form: RewardForm = "mix",
-        filter: Filter | None = None,
+        filter: Distance | None = None,
         gamma: float | None = None,
         radius: float | None = None,
         scale: float | None = None,

@@ -24,10 +24,10 @@ from jaxtyping import Array, Float
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, nearest
+from lapwing.laplacian.batches import checked_batch, embed_batch
 from lapwing.laplacian.chain import Matrix, fixed_signs, pair_counts
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, default_encoder, fit_encoder
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, orthonormal_basis
-from lapwing.laplacian.representation import checked_batch, embed_batch
 from lapwing.laplacian.ritz import RANK_TOLERANCE
 from lapwing.laplacian.target import Target
 

@@ -8,13 +8,16 @@ data.
 import dataclasses
 import warnings
 from contextlib import suppress
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
+from lapwing.laplacian import closed_form
 from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, multi_step_eigenvalues
+from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
@@ -23,13 +26,27 @@ from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
-from lapwing.settings.learn import EncoderName, LearnSettings, ResolvedSettings
+from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
 
 LARGEST_LAM = 0.9999
 SCARCE_BANDWIDTH = 1 / 3
 """What remains of the Fourier bandwidth where data is scarce: smoother functions need fewer visits."""
 SCARCE_VISITS = 100
 """Below so many transitions a state, data is scarce."""
+GRADIENT_SETTINGS = (
+    "steps",
+    "stop",
+    "batch",
+    "learning_rate",
+    "schedule",
+    "hidden",
+    "fourier_features",
+    "fourier_bandwidth",
+    "lam_final",
+    "past_end",
+    "standardise",
+)
+"""Settings that closed-form has no use for."""
 FOLDS = 4
 PATIENCE = 30
 """A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
@@ -37,18 +54,43 @@ LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fouri
 
 
 def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None) -> ResolvedSettings:
-    """The same settings with every None given a value; `on_trial` sees the progress of a trial, if any."""
+    """The same settings with every None given a value; `on_trial` sees the progress of trials, if any."""
+    return choose(settings, target, on_trial=on_trial)[0]
+
+
+def choose(
+    settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """The resolved settings, and what was tried on validation episodes: the chosen one first."""
+    resolved = _by_rules(settings, target)
+    if resolved.estimator == "closed-form":
+        return _by_trials(settings, resolved, target, on_trial)
+    if target.states is None and settings.lam is not None:
+        eigenvalues = np.zeros(resolved.dim)  # nothing is known of them, and nothing depends on them
+    else:
+        eigenvalues = _estimated_eigenvalues(resolved, target)
+    if settings.lam is None:
+        lam = _lam(eigenvalues[resolved.dim - 1], resolved, target)
+        resolved = dataclasses.replace(resolved, lam=lam)
+    _warn(resolved, target, eigenvalues)
+    if _may_over_fit(settings, resolved, target):
+        resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
+    return resolved, []
+
+
+def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
+    """What needs no look at the spectrum; λ and what trials decide are left as they are."""
     states = target.n_states
     dim = settings.dim if settings.dim is not None else min(20, states or 20)
     if states is not None and dim > states:
         raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
-    estimator = settings.estimator or (
-        "exact" if states is not None and states <= DENSE_LIMIT else "pairwise"
-    )
+    estimator = settings.estimator or default_estimator(settings, target)
     _check_estimator(estimator, settings, target)
     paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
     encoder = settings.encoder or default_encoder(target.observation_shape)
+    if estimator == "closed-form":
+        encoder = "bumps"
     if paper and settings.encoder is None and encoder == "fourier":
         encoder = "mlp"
     steps = settings.steps or _steps(estimator, encoder, states)
@@ -68,7 +110,7 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
         "standardise": standardise,
         "encoder": encoder,
         "hidden": settings.hidden if settings.hidden is not None else hidden,
-        "learning_rate": settings.learning_rate or LEARNING_RATES[encoder],
+        "learning_rate": settings.learning_rate or LEARNING_RATES.get(encoder, 1.0),
         "beta": settings.beta or (dim / 20 if paper else 1.0),
         "lam": settings.lam or 0.0,
         "held_out": target.held_out,
@@ -77,17 +119,53 @@ def resolve(settings: LearnSettings, target: Target, *, on_trial: OnChunk | None
     encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
     if encoder == "fourier" and settings.fourier_bandwidth is None:
         resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
-    if target.states is None and settings.lam is not None:
-        eigenvalues = np.zeros(dim)  # nothing is known of them, and nothing depends on them
-    else:
-        eigenvalues = _estimated_eigenvalues(resolved, target)
-    if settings.lam is None:
-        lam = _lam(eigenvalues[dim - 1], resolved, target)
-        resolved = dataclasses.replace(resolved, lam=lam)
-    _warn(resolved, target, eigenvalues)
-    if _may_over_fit(settings, resolved, target):
-        resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
     return resolved
+
+
+def _by_trials(
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target, on_trial: OnChunk | None
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """The bumps that serve validation episodes best; or a network, if it does so better."""
+    names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
+    fixed = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    learned_from = target.learned_from
+    tried = closed_form.choose(
+        learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
+    )
+    networks = [] if fixed else _network_settings(settings, target)
+    for network in networks:
+        trial = _network_trial(network, target)
+        tried.append(trial)
+        if on_trial:
+            on_trial(len(tried), settings.trials, {"score": trial.score})
+        if trial.score < closed_form.BETTER * tried[0].score:
+            better = [trial, *(other for other in tried if other is not trial)]
+            return choose(network, target)[0], better
+    best = tried[0]
+    values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
+    lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
+    chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in names} | {"lam": lam}
+    return dataclasses.replace(resolved, **chosen), tried
+
+
+def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSettings]:
+    """The networks that are tried after the bumps, as far as the number of trials allows."""
+    names: tuple[EncoderName, ...] = ("mlp", "fourier") if len(target.observation_shape) == 1 else ("conv",)
+    count = max(0, settings.trials - closed_form.MOST_TRIALS)
+    return [dataclasses.replace(settings, estimator="pairwise", encoder=name) for name in names[:count]]
+
+
+def _network_trial(settings: LearnSettings, target: Target) -> Trial:
+    """A network, trained on what bumps are fitted on and scored as they are."""
+    fit, validation = target.learned_from.split(closed_form.VALIDATION)
+    part = dataclasses.replace(target, experience=fit, held_out=0.0)
+    resolved = choose(settings, part)[0]
+    embed_all = partial(embed_batch, train(part, resolved).encoder)
+    most = closed_form.SOME_PAIRS
+    fitted, measured = (moments_of_experience(one, embed_all, most=most) for one in (fit, validation))
+    ritz = rayleigh_ritz(*fitted, resolved.dim)
+    score, _ = closed_form.held_out_score(ritz.coefficients, measured, resolved.dim)
+    return Trial(f"{resolved.encoder} network, {resolved.steps:,} steps of pairwise", score)
 
 
 def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:
@@ -111,6 +189,8 @@ def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
 
 def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     """Enough for the loss to be flat at the end, on every maze tried."""
+    if estimator == "closed-form":
+        return 1
     if estimator != "exact":
         return 6_000
     if encoder == "conv":
@@ -118,7 +198,26 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     return 1_000 if (states or 0) <= 500 else 1_500
 
 
+def default_estimator(settings: LearnSettings, target: Target) -> Estimator:
+    """No gradient steps for continuous vectors, unless a setting asks for them."""
+    if target.states is not None:
+        return "exact" if len(target.states) <= DENSE_LIMIT else "pairwise"
+    if settings.encoder == "bumps":
+        return "closed-form"
+    plain = settings.preset == "default" and settings.encoder is None and settings.rotate
+    gradient = any(getattr(settings, name) != getattr(LearnSettings, name) for name in GRADIENT_SETTINGS)
+    return "closed-form" if plain and not gradient and len(target.observation_shape) == 1 else "pairwise"
+
+
 def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
+    if (estimator == "closed-form") != (settings.encoder == "bumps") and settings.encoder is not None:
+        raise ConfigError(
+            f"encoder bumps and estimator closed-form go together, not {settings.encoder} with {estimator}; "
+            "leave one of them out"
+        )
+    if estimator == "closed-form":
+        _check_closed_form(settings, target)
+        return
     if estimator == "exact":
         if target.n_states is None:
             raise ConfigError(
@@ -141,13 +240,24 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
         )
 
 
+def _check_closed_form(settings: LearnSettings, target: Target) -> None:
+    given = [name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(LearnSettings, name)]
+    if given:
+        raise ConfigError(
+            f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form "
+            "takes no steps; leave one of them out"
+        )
+    if target.experience is None or target.observation_shape == ():
+        raise ConfigError("estimator closed-form needs episodes of vectors or images; use --estimator exact")
+
+
 def _lam(eigenvalue: float, settings: ResolvedSettings, target: Target) -> float:
     """1 - λ near the d-th one-step eigenvalue: λ decides how well the eigenfunctions separate.
 
     Where pairs are drawn within episodes, no more than half of an episode ahead in the mean.
     """
     lam = 1 - eigenvalue
-    if settings.estimator != "exact" and target.experience is not None:
+    if settings.estimator in ("sampled", "pairwise") and target.experience is not None:
         lam = min(lam, 1 - 2 / max(2.0, float(np.mean(target.learned_from.lengths)) - 1))
     return float(round(min(max(lam, 0.0), LARGEST_LAM), 4))
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from scipy.spatial import KDTree
 
 from lapwing.errors import ConfigError
+from lapwing.laplacian.bumps import Bumps, StageSizes
 from lapwing.settings.learn import EncoderName
 
 Numbers = jax.Array | np.ndarray
@@ -137,7 +138,7 @@ class ConvNet(eqx.Module):
         return self.output(features.reshape(-1))
 
 
-Encoder = Linear | MLP | ConvNet
+Encoder = Linear | MLP | ConvNet | Bumps
 
 
 def embed(encoder: Encoder, observation) -> Float[Array, " d"]:
@@ -157,18 +158,26 @@ class EncoderSpec:
     """How many indices there are, for `linear`."""
     hidden: tuple[int, ...] = ()
     n_features: int = 128
+    stages: tuple[StageSizes, ...] = ()
+    """Of `bumps`: how many coordinates, bumps and functions each stage has."""
 
     def __post_init__(self) -> None:
         """Refuse an encoder that cannot take such observations."""
-        if len(self.shape) != _AXES[self.name]:
-            fitting = [name for name, axes in _AXES.items() if axes == len(self.shape)]
+        if len(self.shape) not in _AXES[self.name]:
+            fitting = [name for name, axes in _AXES.items() if len(self.shape) in axes]
             remedy = f"use --encoder {' or '.join(fitting)}" if fitting else "flatten them to vectors"
             raise ConfigError(
                 f"encoder {self.name} does not take observations of shape {self.shape}; {remedy}"
             )
 
 
-_AXES: dict[EncoderName, int] = {"linear": 0, "fourier": 1, "mlp": 1, "conv": 3}
+_AXES: dict[EncoderName, tuple[int, ...]] = {
+    "linear": (0,),
+    "fourier": (1,),
+    "mlp": (1,),
+    "conv": (3,),
+    "bumps": (1, 3),
+}
 
 
 @eqx.filter_jit
@@ -188,6 +197,8 @@ def init_encoder(
         return Linear(spec.n_states or 0, spec.dim, key=key)
     if spec.name == "conv":
         return ConvNet(shift, scale, spec.dim, key=key)
+    if spec.name == "bumps":
+        return Bumps(shift, spec.stages, key=key)
     directions = None
     if spec.name == "fourier":
         direction_key, key = jax.random.split(key)
@@ -251,7 +262,7 @@ def encoder_skeleton(spec: EncoderSpec) -> Encoder:
 def default_encoder(shape: tuple[int, ...]) -> EncoderName:
     """The encoder for observations of that shape, if none is asked for."""
     for name, axes in _AXES.items():
-        if axes == len(shape):
+        if len(shape) in axes:
             return name
     raise ConfigError(
         f"observations of shape {shape} cannot be embedded; "

@@ -5,6 +5,7 @@ that share an eigenvalue form one eigenspace: any basis of it is as good as anot
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import rankdata
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.laplacian.chain import Chain
+from lapwing.laplacian.distances import euclidean, measure_of
 from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.representation import Representation
@@ -143,12 +145,16 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
-def distance_correlation(world: GridWorld, embedded: np.ndarray, goals: np.ndarray) -> float:
+def distance_correlation(
+    world: GridWorld,
+    embedded: np.ndarray,
+    goals: np.ndarray,
+    measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = euclidean,
+) -> float:
     """Rank correlation of embedding distance with the fewest steps to a goal, mean over `goals`."""
     steps = np.atleast_2d(world.steps_to(goals))
     correlations = [
-        rank_correlation(np.linalg.norm(embedded - embedded[goal], axis=1), steps[row])
-        for row, goal in enumerate(goals)
+        rank_correlation(measure(embedded, embedded[goal]), steps[row]) for row, goal in enumerate(goals)
     ]
     return float(np.mean(correlations))
 
@@ -211,22 +217,24 @@ def _floors(spectrum: Spectrum, target: Target, dim: int) -> dict[str, float]:
 
 
 def _distance_correlations(representation: Representation, target: Target) -> dict[str, float]:
-    """For each spectral filter; to the maze's goal, or in the mean to a hundred cells."""
+    """For each distance; to the maze's goal, or in the mean to a hundred cells."""
     world = target.world
     assert world is not None
     goals = np.unique(np.linspace(0, world.n_states - 1, 100).astype(int))
     if world.goal_state is not None:
         goals = np.array([world.goal_state])
     return {
-        name: distance_correlation(world, representation.embed(target.states, name), goals)
-        for name in representation.filters
+        name: distance_correlation(
+            world, representation.coordinates(target.states, name), goals, measure_of(name)
+        )
+        for name in representation.distances
     }
 
 
 def path_correlations(
     representation: Representation, states: np.ndarray, goal: np.ndarray, ways: np.ndarray
 ) -> dict[str, float]:
-    """Rank correlation of distance with the length of the shortest path, for each filter and for l2.
+    """Rank correlation of distance with the length of the shortest path, for each of φ's and for l2.
 
     Args:
         representation: whose distances are measured.
@@ -236,6 +244,6 @@ def path_correlations(
     """
     found = {
         name: rank_correlation(representation.distance(states, goal, name), ways)
-        for name in representation.filters
+        for name in representation.distances
     }
     return found | {"l2": rank_correlation(np.linalg.norm(states[:, :2] - goal[:2], axis=1), ways)}

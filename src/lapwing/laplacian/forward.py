@@ -5,6 +5,7 @@ that is linear at its ends folded into them, and a call is a few products of a v
 the same product for each row, not one product of matrices, which would round differently.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -13,10 +14,14 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
 from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.laplacian.batches import checked_batch, is_single
+from lapwing.laplacian.bumps import Bumps, Stage
+from lapwing.laplacian.distances import check_filter
 from lapwing.laplacian.encoders import ConvNet, Linear, same_padding
-from lapwing.laplacian.representation import Representation, checked_batch, is_single
+from lapwing.laplacian.representation import Representation
+from lapwing.settings.learn import Filter
 
-What = Literal["phi", "eigenfunctions", "soft", "unit", "commute", "heat"]
+What = Literal["phi", "eigenfunctions", Filter]
 _INTEGERS = (int, np.integer)
 _LARGEST_BATCH = 256
 
@@ -31,8 +36,9 @@ class Forward:
         representation: what `lapwing.learn` returns or `lapwing.load` reads.
         what: `phi`: every learned column. `eigenfunctions`: without the constant, so one fewer than
             `representation.dim` (with `rotate=False` none is constant, and all are there). `soft`, `unit`,
-            `commute`, `heat`: the embedding of that filter.
+            `commute`, `biharmonic`, `heat`: the embedding of that filter.
         dtype: of the arithmetic and the answer, float32 or float64.
+        trusted_only: as for `Representation.embed`.
 
     Example:
         >>> import lapwing
@@ -44,13 +50,20 @@ class Forward:
         True
     """
 
-    def __init__(self, representation: Representation, what: What = "phi", dtype: DTypeLike = np.float32):
+    def __init__(
+        self,
+        representation: Representation,
+        what: What = "phi",
+        dtype: DTypeLike = np.float32,
+        *,
+        trusted_only: bool = True,
+    ):
         self.what = what
         self.shape = representation.spec.shape
         """Of one observation; () for an index."""
         self.n_states = representation.spec.n_states
         self.dtype = checked_dtype(dtype)
-        self._weights = folded(representation, what).astype(self.dtype)
+        self._weights = folded(representation, what, trusted_only=trusted_only).astype(self.dtype)
         weight, bias = self._weights.layers[-1]
         self.dim = len(bias)
         """How many numbers it gives for an observation."""
@@ -104,30 +117,42 @@ class Weights:
     """W (inputs, outputs) and b; of a convolution, the inputs are its kernel's rows, columns, channels."""
     shift: np.ndarray | None = None
     directions: np.ndarray | None = None
-    """(inputs, directions), for the sines and then the cosines that the first layer takes."""
+    """(inputs, directions), for the sines and then the cosines that the first layer takes; with `centres`,
+    for coordinates, which it takes before the bumps."""
+    centres: np.ndarray | None = None
+    """(coordinates, bumps)."""
+    width: np.ndarray | None = None
+    """Of a bump, its standard deviation."""
+    before: tuple["Weights", ...] = ()
+    """What vectors, free of the shift, go through first."""
     strides: tuple[int, ...] = ()
     """One for each convolution; the layers that follow are not convolved."""
 
     def astype(self, dtype: np.dtype) -> "Weights":
         """The same in numbers of another kind."""
 
-        def cast(array: np.ndarray) -> np.ndarray:
-            return np.ascontiguousarray(array, dtype)
+        def cast(array: np.ndarray | None) -> Any:
+            return None if array is None else np.asarray(array, dtype, order="C")
 
         return Weights(
             layers=tuple((cast(weight), cast(bias)) for weight, bias in self.layers),
-            shift=None if self.shift is None else cast(self.shift),
-            directions=None if self.directions is None else cast(self.directions),
+            shift=cast(self.shift),
+            directions=cast(self.directions),
+            centres=cast(self.centres),
+            width=cast(self.width),
+            before=tuple(stage.astype(dtype) for stage in self.before),
             strides=self.strides,
         )
 
 
-def folded(representation: Representation, what: What) -> Weights:
+def folded(representation: Representation, what: What, *, trusted_only: bool = True) -> Weights:
     """The encoder with `what` folded into its last layer, in float64."""
     encoder = representation.encoder
-    matrix, offset = _last_map(representation, what)
+    matrix, offset = _last_map(representation, what, trusted_only)
     if isinstance(encoder, Linear):
         return Weights(((_float64(encoder.weight) @ matrix, offset),))  # of the one-hot vector
+    if isinstance(encoder, Bumps):
+        return _folded_bumps(encoder, matrix, offset)
     convolved = isinstance(encoder, ConvNet)
     stack = (*encoder.convolutions, encoder.output) if convolved else encoder.layers
     layers = [(_float64(layer.weight).T, _float64(layer.bias)) for layer in stack]
@@ -139,11 +164,29 @@ def folded(representation: Representation, what: What) -> Weights:
     weight, bias = layers[-1]
     layers[-1] = (weight @ matrix, bias @ matrix + offset)
     strides = ConvNet.STRIDES if convolved else ()
-    return Weights(tuple(layers), _float64(encoder.shift), directions, strides)
+    return Weights(tuple(layers), _float64(encoder.shift), directions, strides=strides)
+
+
+def _folded_bumps(encoder: Bumps, matrix: np.ndarray, offset: np.ndarray) -> Weights:
+    *before, last = map(_stage_weights, encoder.stages)
+    weight, bias = last.layers[0]
+    layers = ((weight @ matrix, bias @ matrix + offset),)
+    return dataclasses.replace(last, layers=layers, shift=_float64(encoder.shift), before=tuple(before))
+
+
+def _stage_weights(stage: Stage) -> Weights:
+    return Weights(
+        layers=((_float64(stage.layer.weight).T, _float64(stage.layer.bias)),),
+        directions=_float64(stage.projection),
+        centres=_float64(stage.centres).T,
+        width=_float64(stage.width),
+    )
 
 
 def check_what(what: str) -> None:
-    """Refuse what cannot be made of φ."""
+    """Refuse what cannot be made of φ, and `hitting`, which has no embedding."""
+    if what == "hitting":
+        check_filter(what)
     if what not in get_args(What):
         raise ConfigError(f"unknown what {what!r}; {nearest(str(what), get_args(What))}")
 
@@ -156,7 +199,9 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype:
     return chosen
 
 
-def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, np.ndarray]:
+def _last_map(
+    representation: Representation, what: What, trusted_only: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """The matrix and the offset that make `what` of φ."""
     check_what(what)
     coefficients = _float64(representation.coefficients)
@@ -164,7 +209,7 @@ def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, n
         columns = len(coefficients) - 1
         return np.eye(columns), np.zeros(columns)
     if what != "eigenfunctions":
-        chosen = coefficients[:, 1:] * representation.filter_weights(what)
+        chosen = coefficients[:, 1:] * representation.filter_weights(what, trusted_only=trusted_only)
     else:
         chosen = coefficients[:, 1:] if representation.rotated else coefficients
     if chosen.shape[1] == 0:
@@ -174,13 +219,16 @@ def _last_map(representation: Representation, what: What) -> tuple[np.ndarray, n
 
 def _of_vectors(weights: Weights, x: np.ndarray) -> np.ndarray:
     """(k,) to (d,), or a stack (n, 1, k) to (n, 1, d), of which each is multiplied by itself."""
-    x = x - weights.shift
+    return _of_centred(weights, x - weights.shift)
+
+
+def _of_centred(weights: Weights, x: np.ndarray) -> np.ndarray:
+    """The same of vectors that are free of the shift."""
+    for stage in weights.before:
+        x = _of_centred(stage, x)
     if weights.directions is not None:
-        angles = _product(x, weights.directions)
-        half = angles.shape[-1]
-        x = np.empty((*angles.shape[:-1], 2 * half), angles.dtype)
-        np.sin(angles, out=x[..., :half])
-        np.cos(angles, out=x[..., half:])
+        along = _product(x, weights.directions)
+        x = _waves(along) if weights.centres is None else _bumps(weights, along)
     for weight, bias in weights.layers[:-1]:
         x = _relu(_product(x, weight), bias)
     weight, bias = weights.layers[-1]
@@ -189,11 +237,38 @@ def _of_vectors(weights: Weights, x: np.ndarray) -> np.ndarray:
     return x
 
 
+def _waves(angles: np.ndarray) -> np.ndarray:
+    """The sines, then the cosines."""
+    half = angles.shape[-1]
+    waves = np.empty((*angles.shape[:-1], 2 * half), angles.dtype)
+    np.sin(angles, out=waves[..., :half])
+    np.cos(angles, out=waves[..., half:])
+    return waves
+
+
+def _bumps(weights: Weights, coordinates: np.ndarray) -> np.ndarray:
+    """The coordinates, then the bumps."""
+    assert weights.centres is not None
+    assert weights.width is not None
+    n_coordinates, n_bumps = weights.centres.shape
+    features = np.empty((*coordinates.shape[:-1], n_coordinates + n_bumps), coordinates.dtype)
+    features[..., :n_coordinates] = coordinates
+    # By differences, for |z|² + |c|² - 2zc cancels: of the last digits of z the bumps make the most.
+    squares = coordinates[..., None] - weights.centres
+    squares *= squares
+    exponents = np.add.reduce(squares, axis=-2)
+    exponents /= -2 * weights.width * weights.width
+    np.exp(exponents, out=features[..., n_coordinates:])
+    return features
+
+
 def _of_images(weights: Weights, images: np.ndarray) -> np.ndarray:
     """(n, height, width, channels), as bytes or as numbers, to (n, 1, d), each image multiplied by itself."""
     assert weights.shift is not None
     unit = weights.shift.dtype.type(255 if images.dtype == np.uint8 else 1)
     x = images / unit - weights.shift
+    if weights.centres is not None:
+        return _of_centred(weights, x.reshape(len(images), 1, -1))
     for (weight, bias), stride in zip(weights.layers[:-1], weights.strides, strict=True):
         patches = _patches(x, ConvNet.KERNEL, stride)
         count, rows, columns = patches.shape[:3]

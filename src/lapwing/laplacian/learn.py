@@ -1,7 +1,9 @@
 """From a target to its representation: settings, training, eigenfunctions. Nothing is written."""
 
+import dataclasses
 import platform
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +12,9 @@ import numpy as np
 
 from lapwing._version import __version__
 from lapwing.errors import LapwingWarning
-from lapwing.laplacian.choose import resolve
+from lapwing.laplacian import closed_form
+from lapwing.laplacian.choose import choose
+from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.encoders import Encoder, EncoderSpec
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import (
@@ -24,28 +28,30 @@ from lapwing.laplacian.ritz import (
 )
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import Checkpoints, Trained, train
-from lapwing.progress import OnProgress, within
+from lapwing.progress import OnChunk, OnProgress, within
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
+from lapwing.timing import stopwatch
 
 REFERENCE_STATES = 512
 STEP_TRANSITIONS, STEP_GOALS = 512, 32
 """How many transitions and goals the size of a step is measured over."""
-MOST_PAIRS = 1_000_000
-"""Eigenfunctions are fitted on at most this many pairs."""
+MOST_PAIRS, SOME_PAIRS = 1_000_000, 200_000
+"""Eigenfunctions are fitted on at most so many pairs; on the second, if φ has been fitted in closed form."""
 
 
 def learn_target(
     target: Target, settings: LearnSettings, *, on_progress: OnProgress | None = None
 ) -> Representation:
     """The representation of `target`, learned by these settings."""
-    resolved = resolve(settings, target, on_trial=within("trying out", on_progress))
-    return learn_resolved(target, resolved, on_progress=on_progress)[0]
+    resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
+    return learn_resolved(target, resolved, tried=tried, on_progress=on_progress)[0]
 
 
 def learn_resolved(
     target: Target,
     settings: ResolvedSettings,
     *,
+    tried: Sequence[Trial] = (),
     checkpoints: Checkpoints | None = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Representation, Trained]:
@@ -54,11 +60,41 @@ def learn_resolved(
     Args:
         target: what to learn from.
         settings: what `choose.resolve` returned.
+        tried: what else was tried, to be saved with the representation.
         checkpoints: where training is resumed from, and its state saved.
         on_progress: called with ("learning", step, last step, metrics).
     """
-    trained = train(target, settings, checkpoints=checkpoints, on_chunk=within("learning", on_progress))
-    return represent(target, settings, trained.encoder, trained.spec), trained
+    learn = solve if settings.estimator == "closed-form" else train
+    trained = learn(target, settings, checkpoints=checkpoints, on_chunk=within("learning", on_progress))
+    most_pairs = SOME_PAIRS if settings.estimator == "closed-form" else MOST_PAIRS
+    representation = represent(target, settings, trained.encoder, trained.spec, most_pairs=most_pairs)
+    if tried:
+        representation.config["tried"] = [trial.as_json() for trial in tried]
+    return representation, trained
+
+
+def solve(
+    target: Target,
+    settings: ResolvedSettings,
+    *,
+    checkpoints: Checkpoints | None = None,
+    on_chunk: OnChunk | None = None,
+) -> Trained:
+    """`train` by `closed-form`: one step, which is the last."""
+    names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
+    columns = zip(*(getattr(settings, name) for name in names), strict=True)
+    choice = tuple(closed_form.StageChoice(*values) for values in columns)
+    weights = {"lam": settings.lam, "beta": settings.beta, "delta": settings.delta}
+    with stopwatch() as watch:
+        encoder, spec = closed_form.fit(
+            target.learned_from, choice, settings.dim + settings.oversample, seed=settings.seed, **weights
+        )
+    row = {"step": 1, "seconds": watch.working, "surviving_dimensions": spec.dim}
+    if checkpoints:
+        checkpoints.record(row)
+    if on_chunk:
+        on_chunk(1, 1, row)
+    return Trained(encoder, spec, watch.working, watch.compiling, 0.0)
 
 
 def represent(

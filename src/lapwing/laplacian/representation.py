@@ -3,23 +3,33 @@
 import dataclasses
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lapwing import storage
 from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError, DatasetError, nearest
-from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, encoder_skeleton
-from lapwing.settings.learn import Filter
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.laplacian.batches import checked_batch, embed_batch, embed_jax, is_single
+from lapwing.laplacian.distances import (
+    BEST,
+    ROTATED,
+    check_distance,
+    check_filter,
+    mean_distance,
+    measure_of,
+    spectral_weights,
+    trusted_mask,
+)
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, encoder_skeleton
+from lapwing.settings.learn import Distance, Filter
 
 FORMAT = 1
-_LARGEST_BATCH = 4_096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,9 +51,8 @@ class Representation:
     """The mean distance between such states as φ was learned."""
     config: dict[str, Any] = field(default_factory=dict)
     """Target, settings, and how it was made."""
-    _weights: dict[tuple[Filter, float | None], np.ndarray] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    _weights: dict[Any, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+    _warned: list[str] = field(default_factory=list, init=False, repr=False)
 
     def __repr__(self) -> str:
         second = f", λ_2 = {self.eigenvalues[1]:.4f}" if self.dim > 1 else ""
@@ -65,7 +74,17 @@ class Representation:
     @property
     def filters(self) -> tuple[Filter, ...]:
         """The spectral filters that it has what it takes for."""
-        return ("soft", "unit", "commute", "heat") if self.rotated and self.dim > 1 else ("soft",)
+        return ("soft", *ROTATED) if self.rotated and self.dim > 1 else ("soft",)
+
+    @property
+    def distances(self) -> tuple[Distance, ...]:
+        """What `distance` can be asked for: the filters, and `hitting`, which has no embedding."""
+        return (*self.filters, "hitting") if self.filters != ("soft",) else ("soft",)
+
+    @property
+    def default_filter(self) -> Filter:
+        """`biharmonic`; `soft` where there are no single eigenfunctions."""
+        return BEST if BEST in self.filters else "soft"
 
     def phi(self, observations) -> Any:
         """φ(s): every learned column, as the network gives it."""
@@ -75,30 +94,91 @@ class Representation:
         """The first `dim` eigenfunctions of the Laplacian at these observations, ordered, E[f²] = 1."""
         return self._answer(observations, self._combine)
 
-    def embed(self, observations, filter: Filter = "soft", *, t: float | None = None) -> Any:
+    def embed(
+        self,
+        observations,
+        filter: Filter | None = None,
+        *,
+        t: float | None = None,
+        trusted_only: bool = True,
+    ) -> Any:
         """The embedding whose Euclidean distance `distance` is.
 
         Args:
             observations: one or a batch.
             filter: how much each eigenfunction weighs. `soft`: φ itself, √(δ - λ_i/(2β)). `unit`: all
-                alike. `commute`: √(λ_2/λ_i), whose distance is that of commute times. `heat`: e^(-tλ_i).
-                All but `soft` leave the constant out and have the mean distance of `soft`.
+                alike. `commute`: √(λ_2/λ_i), whose distance is that of commute times. `biharmonic`: λ_2/λ_i.
+                `heat`: e^(-tλ_i). All but `soft` leave the constant out and have the mean distance of `soft`.
+                None is `default_filter`.
             t: the time of `heat`; None gives the last eigenfunction the weight 0.1.
+            trusted_only: whether eigenfunctions that did not hold on held-out episodes get the weight 0.
+                `soft`, which has no single ones, always takes all of φ.
         """
+        filter = self.default_filter if filter is None else filter
         check_filter(filter, t)
+        return self.coordinates(observations, filter, t=t, trusted_only=trusted_only)
+
+    def distance(
+        self,
+        a,
+        b,
+        filter: Distance | None = None,
+        *,
+        t: float | None = None,
+        trusted_only: bool = True,
+    ) -> Any:
+        """Distance between observations `a` and `b`, one against one, one against many, or row by row.
+
+        Args:
+            a: where from.
+            b: where to; only for `hitting` it matters which is which.
+            filter: of `embed`, whose Euclidean distance it is; or `hitting`, the expected number of one-step
+                transitions from `a` to `b`, as far as these eigenfunctions know it, which can be negative.
+            t: as for `embed`.
+            trusted_only: as for `embed`.
+        """
+        filter = self.default_filter if filter is None else filter
+        check_distance(filter, t)
+        ends = (self.coordinates(end, filter, t=t, trusted_only=trusted_only) for end in (a, b))
+        return measure_of(filter)(*ends)
+
+    def coordinates(
+        self, observations, filter: Distance, *, t: float | None = None, trusted_only: bool = True
+    ) -> Any:
+        """What `distance` compares: `embed`, or for `hitting`, which has no embedding, f/√λ."""
         if filter == "soft":
             return self.phi(observations)
-        weights = self.filter_weights(filter, t)
+        weights = self.filter_weights(filter, t, trusted_only=trusted_only)
         return self._answer(observations, lambda phi, xp: self._combine(phi, xp)[..., 1:] * weights)
 
-    def distance(self, a, b, filter: Filter = "soft", *, t: float | None = None) -> Any:
-        """Distance between observations `a` and `b`, one against one, one against many, or row by row."""
-        return vector_norm(self.embed(a, filter, t=t) - self.embed(b, filter, t=t))
+    def mean_distance(self, filter: Distance) -> float:
+        """The mean distance between states of the data: the same for all filters; for `hitting` in steps."""
+        if filter != "hitting":
+            return self.soft_distance
+        return float(np.sum(self.filter_weights("hitting") ** 2))  # for E[f²] = 1
 
-    def filter_weights(self, filter: Filter, t: float | None = None) -> np.ndarray:
-        """What `embed` multiplies the eigenfunctions after the constant with; `soft` has no such weights."""
-        if (filter, t) in self._weights:
-            return self._weights[filter, t]
+    def filter_weights(
+        self, filter: Distance, t: float | None = None, *, trusted_only: bool = True
+    ) -> np.ndarray:
+        """What the eigenfunctions after the constant are multiplied with; `soft` has no such weights.
+
+        It is 0 for those that are not trusted, if `config["trusted"]` has the indices of those that are,
+        unless none but the constant is.
+        """
+        self._check_rotated(filter)
+        kept = self._kept(trusted_only)
+        key = filter, t, kept.tobytes()
+        if key not in self._weights:
+            weights = kept * spectral_weights(self.eigenvalues[1:], filter, t)
+            if not weights.any():
+                raise ConfigError(f"t={t!r} leaves no eigenfunction any weight; lower t")
+            mean = mean_distance(self.reference[:, 1:] * weights)
+            if filter != "hitting" and mean > 0:
+                weights *= self.soft_distance / mean
+            self._weights[key] = weights.astype(np.float32)
+        return self._weights[key]
+
+    def _check_rotated(self, filter: Distance) -> None:
         if not self.rotated:
             raise ConfigError(
                 f"filter {filter!r} needs single eigenfunctions, and this representation was learned "
@@ -106,13 +186,21 @@ class Representation:
             )
         if self.dim < 2:
             raise ConfigError(f"filter {filter!r} needs dim of 2 or more, not {self.dim}")
-        weights = spectral_weights(self.eigenvalues[1:], filter, t)
-        if not weights.any():
-            raise ConfigError(f"t={t!r} leaves no eigenfunction any weight; lower t")
-        mean = mean_distance(self.reference[:, 1:] * weights)
-        scale = self.soft_distance / mean if mean > 0 else 1.0
-        self._weights[filter, t] = (scale * weights).astype(np.float32)
-        return self._weights[filter, t]
+
+    def _kept(self, trusted_only: bool) -> np.ndarray:
+        """Which eigenfunctions after the constant are used."""
+        kept = trusted_mask(self.config.get("trusted") if trusted_only else None, self.dim)
+        if kept.any():
+            return kept
+        if not self._warned:
+            self._warned.append("trusted")
+            warnings.warn(
+                "no eigenfunction but the constant is trusted, so the distance is made of all of them; learn "
+                "from more episodes, or set trusted_only=False to have it so",
+                LapwingWarning,
+                stacklevel=4,
+            )
+        return np.ones_like(kept)
 
     def sha256(self) -> str:
         """A digest of all that is computed with, and of what wrappers and agents take from `config`."""
@@ -122,6 +210,8 @@ class Representation:
         facts |= {name: settings.get(name) for name in ("observation", "observation_key")}
         facts |= {"encoder": dataclasses.asdict(self.spec), "rotated": self.rotated}
         facts |= {"soft_distance": self.soft_distance}
+        if "trusted" in self.config:  # without it the digest is that of earlier versions
+            facts["trusted"] = self.config["trusted"]
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for name in sorted(arrays):
             digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}\n".encode())
@@ -154,48 +244,12 @@ class Representation:
         single = is_single(array.shape, self.spec.shape)
         batch = array[None] if single else array
         if xp is jnp:
-            phi = _embed_jax(self.encoder, batch)
+            phi = embed_jax(self.encoder, batch)
         else:
             checked = checked_batch(batch, self.spec.shape, self.spec.n_states)
             phi = embed_batch(self.encoder, checked)
         result = finish(phi, xp)
         return result[0] if single else result
-
-
-def is_single(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether an array of shape `found` is one observation; what is neither that nor a batch is refused."""
-    if found != shape and found[1:] != shape:
-        raise ConfigError(
-            f"observations have shape {found}; this representation takes {shape} "
-            f"or a batch (n, {', '.join(map(str, shape))})".replace("(n, )", "(n,)")
-        )
-    return found == shape
-
-
-def checked_batch(batch: np.ndarray, shape: tuple[int, ...], n_states: int | None) -> np.ndarray:
-    """Observations as an encoder takes them: indices, images of bytes, or finite float32.
-
-    Args:
-        batch: one observation a row.
-        shape: of one observation; () for an index.
-        n_states: how many indices there are.
-    """
-    if shape == ():
-        if not np.issubdtype(batch.dtype, np.integer):
-            raise ConfigError(f"observations must be integer indices, not {batch.dtype}")
-        if batch.size and not 0 <= batch.min() <= batch.max() < (n_states or 0):
-            wrong = batch.min() if batch.min() < 0 else batch.max()
-            raise ConfigError(f"index {wrong} is outside 0 … {(n_states or 0) - 1}")
-        return batch.astype(np.int32)
-    if len(shape) == 3 and np.issubdtype(batch.dtype, np.integer):
-        if batch.size and not 0 <= batch.min() <= batch.max() <= 255:
-            raise ConfigError("images of whole numbers must lie in 0 … 255; scale them to floats")
-        return batch.astype(np.uint8)
-    batch = batch.astype(np.float32)
-    finite = np.isfinite(batch).all(axis=tuple(range(1, batch.ndim)))
-    if not finite.all():
-        raise DatasetError(f"observation {int(np.argmin(finite))} holds NaN or infinity")
-    return batch
 
 
 def load_representation(path: str | Path) -> Representation:
@@ -210,7 +264,9 @@ def load_representation(path: str | Path) -> Representation:
     try:
         spec = manifest["encoder"]
         shapes = {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}
+        shapes |= {"stages": tuple(map(tuple, spec.get("stages", ())))}
         spec = EncoderSpec(**(spec | shapes))
+        trusted_mask(manifest["config"].get("trusted"), len(tensors["eigenvalues"]))
         return Representation(
             encoder=filled(encoder_skeleton(spec), tensors, "encoder", path),
             spec=spec,
@@ -220,7 +276,7 @@ def load_representation(path: str | Path) -> Representation:
             soft_distance=float(manifest["soft_distance"]),
             config=dict(manifest["config"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not fit its own description ({error})") from error
 
 
@@ -234,21 +290,6 @@ def check_format(path: Path, manifest: dict[str, Any], format: int = FORMAT) -> 
             f"{manifest.get('format')}; lapwing {__version__} reads format {format}: "
             "use that version, or learn again"
         )
-
-
-def spectral_weights(eigenvalues: np.ndarray, filter: Filter, t: float | None = None) -> np.ndarray:
-    """The weight of each eigenfunction, before the common scale; the constant is not among them.
-
-    Example:
-        >>> spectral_weights(np.array([0.01, 0.04]), "commute").tolist()
-        [1.0, 0.5]
-    """
-    smallest = np.maximum(eigenvalues, 1e-12)
-    if filter == "commute":
-        return np.sqrt(smallest[0] / smallest)
-    if filter == "heat":
-        return np.exp(-(np.log(10) / smallest[-1] if t is None else t) * smallest)
-    return np.ones_like(eigenvalues)
 
 
 def named_arrays(tree, prefix: str) -> dict[str, np.ndarray]:
@@ -281,47 +322,3 @@ def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
         return found if isinstance(leaf, np.ndarray) else jnp.asarray(found)
 
     return jax.tree_util.tree_map_with_path(fill, skeleton)
-
-
-@eqx.filter_jit
-def _embed_jax(encoder: Encoder, batch):
-    return jax.vmap(embed, in_axes=(None, 0))(encoder, batch)
-
-
-def embed_batch(encoder: Encoder, batch: np.ndarray) -> np.ndarray:
-    """φ of a NumPy batch of any size, in bounded memory."""
-    begins = range(0, max(len(batch), 1), _LARGEST_BATCH)
-    return np.concatenate([_embed_padded(encoder, batch[b : b + _LARGEST_BATCH]) for b in begins])
-
-
-def _embed_padded(encoder: Encoder, batch: np.ndarray) -> np.ndarray:
-    """Embed with the batch filled up to a power of two, so that few sizes are ever compiled."""
-    size = 1 << max(len(batch) - 1, 0).bit_length()
-    padding = np.zeros((size - len(batch), *batch.shape[1:]), batch.dtype)
-    return np.asarray(_embed_jax(encoder, jnp.asarray(np.concatenate([batch, padding]))))[: len(batch)]
-
-
-def mean_distance(embedded: np.ndarray) -> float:
-    """The mean distance between two of these embedded states."""
-    embedded = np.asarray(embedded, np.float64)
-    squares = np.sum(embedded**2, axis=1)
-    return float(np.mean(np.sqrt(np.maximum(squares[:, None] + squares - 2 * (embedded @ embedded.T), 0.0))))
-
-
-def vector_norm(vectors: Any) -> Any:
-    """The length of each vector, in NumPy or JAX."""
-    if not isinstance(vectors, jax.Array):
-        return np.sqrt(np.vecdot(vectors, vectors))
-    # Where a vector is zero, a plain square root would have the gradient NaN.
-    squares = jnp.sum(vectors**2, axis=-1)
-    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
-
-
-def check_filter(filter: str, t: float | None = None) -> None:
-    """Refuse an unknown filter, and a time that goes with none."""
-    if filter not in get_args(Filter):
-        raise ConfigError(f"unknown filter {filter!r}; {nearest(str(filter), get_args(Filter))}")
-    if t is not None and (filter != "heat" or not 0 < t < np.inf):
-        raise ConfigError(
-            f"t must be above 0, finite, and goes with filter='heat', not t={t!r} with {filter!r}"
-        )

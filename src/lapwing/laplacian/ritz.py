@@ -5,10 +5,11 @@ constant span, the eigenproblem A w = λ B w with A = ½ E[(φ(u)-φ(v))(φ(u)-�
 B = E[φφᵀ] gives the ordered eigenvalues and what combination of columns each eigenfunction is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from lapwing.data.experience import Experience
 from lapwing.laplacian.chain import Chain, fixed_signs
@@ -43,34 +44,67 @@ def moments_of_experience(
     if experience.n_transitions > most:  # at random, for any even spacing may keep step with the episodes
         numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
     indices = experience.transitions(numbers)
-    drawing, second = 0.0, 0.0
-    for begin in range(0, len(indices), batch):
-        here = indices[begin : begin + batch]
-        u = _with_constant(embed(experience.observe(here)))
-        v = _with_constant(embed(experience.observe(here + 1)))
-        drawing = drawing + 0.5 * (u - v).T @ (u - v)
-        second = second + 0.5 * (u.T @ u + v.T @ v)
-    return np.asarray(drawing) / len(indices), np.asarray(second) / len(indices)
+    parts = (indices[begin : begin + batch] for begin in range(0, len(indices), batch))
+    return mean_moments(
+        (pair_moments(embed(experience.observe(here)), embed(experience.observe(here + 1))), len(here))
+        for here in parts
+    )
 
 
-def rayleigh_ritz(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:
+def pair_moments(phi_u: np.ndarray, phi_v: np.ndarray) -> Moments:
+    """(A, B) over pairs (u, v), one a row."""
+    u, v = np.asarray(phi_u, np.float64), np.asarray(phi_v, np.float64)
+    sums, differences = u + v, u - v
+    count, size = len(u), u.shape[1] + 1
+    drawing, second = np.zeros((size, size)), np.zeros((size, size))
+    drawing[1:, 1:] = differences.T @ differences / (2 * count)
+    second[1:, 1:] = sums.T @ sums / (4 * count) + drawing[1:, 1:] / 2  # for 2(uuᵀ + vvᵀ) = ssᵀ + ddᵀ
+    second[0, 0] = 1.0
+    second[0, 1:] = second[1:, 0] = sums.sum(axis=0) / (2 * count)
+    return drawing, second
+
+
+def mean_moments(parts: Iterable[tuple[Moments, int]]) -> Moments:
+    """(A, B) of all, from those of parts and how many pairs each has."""
+    drawing, second, count = 0.0, 0.0, 0
+    for moments, pairs in parts:
+        drawing, second = drawing + pairs * moments[0], second + pairs * moments[1]
+        count += pairs
+    return np.asarray(drawing) / count, np.asarray(second) / count
+
+
+def rayleigh_ritz(
+    drawing: np.ndarray, second: np.ndarray, dim: int, *, cutoff: float = RANK_TOLERANCE
+) -> Ritz:
     """Solve A w = λ B w; B may be singular, for dimensions vanish under the penalty.
 
     Args:
         drawing: A, with the constant as its first function.
         second: B, likewise.
         dim: how many eigenfunctions to keep; fewer if the rank is lower.
+        cutoff: directions with less than this share of the largest variance are left out.
     """
+    return ritz_by_cutoff(drawing, second, dim, (cutoff,))[cutoff]
+
+
+def ritz_by_cutoff(
+    drawing: np.ndarray, second: np.ndarray, dim: int, cutoffs: Sequence[float]
+) -> dict[float, Ritz]:
+    """`rayleigh_ritz` for each cut-off; B is decomposed once."""
     # In units of its largest column φ is comparable with the constant, whatever δ is.
     unit = np.sqrt(np.diag(second)[1:].max(initial=np.finfo(np.float64).tiny))
     units = np.append(1.0, np.full(len(second) - 1, unit))
     scales, directions = np.linalg.eigh((second + second.T) / 2 / np.outer(units, units))
-    kept = scales > RANK_TOLERANCE * scales.max()
-    whiten = directions[:, kept] / np.sqrt(scales[kept]) / units[:, None]
-    eigenvalues, rotation = np.linalg.eigh(whiten.T @ (drawing + drawing.T) @ whiten / 2)
-    coefficients = whiten @ rotation
-    rank = int(kept.sum())
-    return Ritz(np.maximum(eigenvalues[:dim], 0.0), coefficients[:, :dim], rank)
+    whiten = directions / np.sqrt(np.maximum(scales, np.finfo(np.float64).tiny)) / units[:, None]
+    kept = scales > min(cutoffs) * scales.max()
+    whitened = whiten[:, kept].T @ (drawing + drawing.T) @ whiten[:, kept] / 2
+    found = {}
+    for cutoff in cutoffs:
+        rank = int(np.sum(scales > cutoff * scales.max()))  # the last ones, for they ascend
+        wanted = [0, min(dim, rank) - 1]
+        eigenvalues, rotation = scipy.linalg.eigh(whitened[-rank:, -rank:], subset_by_index=wanted)
+        found[cutoff] = Ritz(np.maximum(eigenvalues, 0.0), whiten[:, -rank:] @ rotation, rank)
+    return found
 
 
 def unrotated(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:

@@ -14,6 +14,7 @@ from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
 from lapwing.data.memory_map import BYTES_AT_ONCE
 from lapwing.data.minari import MinariData
+from lapwing.data.ogbench import OGBenchData
 from lapwing.data.open import check_settings, open_experience
 from lapwing.data.source import DataFile, GymEnv, Source, read_source
 from lapwing.envs.arena import Arena
@@ -26,7 +27,7 @@ from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, graph_c
 from lapwing.mazes import Maze
 from lapwing.settings.learn import LearnSettings
 
-Data = DataFile | MinariData | Experience | GymEnv | Env
+Data = DataFile | MinariData | OGBenchData | Experience | GymEnv | Env
 FINE_CHAIN = "finely discretised chain"
 HELD_OUT = 0.1
 """The share of episodes that continuous states are measured on and not learned from."""
@@ -217,7 +218,7 @@ def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> T
 def _name_and_file(source: Data) -> tuple[str, Path | None]:
     if isinstance(source, DataFile):
         return source.path.stem, source.path
-    if isinstance(source, MinariData):
+    if isinstance(source, MinariData | OGBenchData):
         return source.name, source.path
     if isinstance(source, Experience):
         return "experience", None

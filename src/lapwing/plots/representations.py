@@ -12,6 +12,7 @@ from lapwing.laplacian.evaluate import rank_correlation
 
 LEARNED, EXACT = "#1f77b4", "#d95f02"
 WALL = "#3a3f4b"
+DIVERGING = "RdBu_r"
 
 
 def draw_map(axis, world: GridWorld, values: np.ndarray, **options: Any):
@@ -37,7 +38,7 @@ def draw_eigenfunctions(
     for axis, index in zip(axes, range(first, first + shown), strict=False):
         values = functions[:, index]
         limit = np.abs(values).max() or 1.0
-        draw_map(axis, world, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        draw_map(axis, world, values, cmap=DIVERGING, vmin=-limit, vmax=limit)
         axis.set_title(title_of(index, eigenvalues), fontsize=9)
     return figure
 
@@ -72,11 +73,15 @@ def draw_spectrum(eigenvalues: np.ndarray, exact: np.ndarray | None, operator: s
 
 
 def draw_distances(world: GridWorld, distances: dict[str, np.ndarray], goal_state: int) -> Figure:
-    """Distance to a goal, in steps and in the embedding under each spectral filter."""
-    figure = Figure(figsize=(2.9 * len(distances), 3.1), layout="constrained")
-    axes = np.ravel(figure.subplots(1, len(distances), squeeze=False))
+    """Distance to a goal, in steps and in the embedding: a map for each, by title."""
+    columns = max(1, min(4, len(distances)))
+    rows = max(1, -(-len(distances) // columns))
+    figure = Figure(figsize=(2.9 * columns, 3.1 * rows), layout="constrained")
+    axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
     row, column = world.cells[goal_state]
-    for axis, (title, values) in zip(axes, distances.items(), strict=True):
+    for axis in axes[len(distances) :]:
+        axis.set_axis_off()
+    for axis, (title, values) in zip(axes, distances.items(), strict=False):
         image = draw_map(axis, world, values, cmap="viridis_r")
         axis.plot(column, row, "*", color="red", ms=9)
         axis.set_title(title, fontsize=9)
@@ -139,7 +144,7 @@ def draw_over_features(
     """
     shown = range(first, min(first + most, functions.shape[1]))
     maps = {title_of(index, eigenvalues): functions[:, index] for index in shown}
-    return _scattered(points, names, maps, "RdBu_r", rows_and_columns=rows_and_columns)
+    return _scattered(points, names, maps, DIVERGING, rows_and_columns=rows_and_columns)
 
 
 def draw_distances_over_features(
@@ -174,7 +179,7 @@ def _scattered(
     *,
     rows_and_columns: bool,
 ) -> Figure:
-    """A panel of coloured points for each of the maps; where values have both signs, 0 is in the middle."""
+    """A panel of coloured points for each of the maps."""
     columns = max(1, min(4, len(maps)))
     rows = max(1, -(-len(maps) // columns))
     figure = Figure(figsize=(3 * columns, 2.7 * rows + 0.3), layout="constrained")
@@ -185,7 +190,9 @@ def _scattered(
         axis.set_axis_off()
     for axis, (title, values) in zip(axes, maps.items(), strict=False):
         limit = np.quantile(np.abs(values), 0.99) or 1.0
-        least = -limit if np.min(values) < 0 else 0.0
+        least = min(0.0, float(np.min(values)))
+        if cmap == DIVERGING and least < 0:  # with 0 in the middle
+            least = -limit
         dots = axis.scatter(x, y, c=values, s=size, lw=0, cmap=cmap, vmin=least, vmax=limit, rasterized=True)
         figure.colorbar(dots, ax=axis, shrink=0.7)
         axis.set_title(title, fontsize=9)

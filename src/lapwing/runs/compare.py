@@ -9,10 +9,11 @@ import numpy as np
 from lapwing.data.source import read_source
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
+from lapwing.laplacian.distances import measure_of
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import Maze, parse_maze
 from lapwing.runs.folder import load
-from lapwing.settings.learn import Filter, RewardForm
+from lapwing.settings.learn import Distance, RewardForm
 from lapwing.shaping.audit import Audit, audit
 from lapwing.shaping.rewards import SHAPED_BY_PHI
 from lapwing.shaping.tasks import GridTask, default_scale, embedded_states, exact_embedding, grid_task
@@ -72,7 +73,7 @@ def compare_rewards(
 
 def _audits(
     task: GridTask,
-    embedded: Mapping[str, Mapping[Filter, np.ndarray]],
+    embedded: Mapping[str, Mapping[Distance, np.ndarray]],
     forms: Sequence[RewardForm],
     gamma: float,
 ) -> list[Audit]:
@@ -81,17 +82,17 @@ def _audits(
         shaped: list[RewardForm] = [form for form in forms if form in SHAPED_BY_PHI]
         for form in shaped:
             for filter, values in by_filter.items():
-                to = task.distances(values, default_scale(task, form, filter, values))
+                to = task.distances(values, default_scale(task, form, filter, values), measure_of(filter))
                 named = f"{form}, {filter}" + (f", {name}" if len(embedded) > 1 else "")
                 audits.append(audit(task, form, to, gamma=gamma, name=named))
     return audits
 
 
-def _embedded(world: GridWorld, phi: Maze | Representation) -> dict[Filter, np.ndarray]:
-    """Every state under every filter; of a maze, as the eigenvectors of its chain give it."""
+def _embedded(world: GridWorld, phi: Maze | Representation) -> dict[Distance, np.ndarray]:
+    """Every state as every distance compares it; of a maze, as the eigenvectors of its chain give it."""
     if isinstance(phi, Maze):
-        return {f: exact_embedding(world, f) for f in get_args(Filter)}
-    return {f: embedded_states(world, phi.config["settings"]["observation"], phi, f) for f in phi.filters}
+        return {f: exact_embedding(world, f) for f in get_args(Distance)}
+    return {f: embedded_states(world, phi.config["settings"]["observation"], phi, f) for f in phi.distances}
 
 
 def _opened(target: str | Path | Maze | Representation) -> Maze | Representation:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, g
 from lapwing.errors import CheckpointError, ConfigError
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
 from lapwing.settings.checks import SavedSettings, is_finite
-from lapwing.settings.learn import LearnSettings, ResolvedSettings, RewardForm
+from lapwing.settings.learn import Distance, LearnSettings, ResolvedSettings, RewardForm
 
 FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
 """The formats of config.json: the one that is written, and the one before, which can still be read."""
@@ -52,7 +52,7 @@ class LearnResult(TypedDict):
     eigenvalue_error: float | None
     principal_angle: float | None
     orthonormality_error: float | None
-    distance_correlation: dict[Literal["soft", "unit", "commute", "heat", "l2"], float] | None
+    distance_correlation: dict[Literal[Distance, "l2"], float] | None
     held_out: NotRequired[HeldOut | None]
     learn_seconds: float
     compile_seconds: float

@@ -9,14 +9,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lapwing.data.archives import MOST_BYTES, names_in, read_archive
-from lapwing.data.files import ARCHIVED, END_MARKS, is_data_folder, load_experience, marked_lengths
+from lapwing.data.archives import MOST_BYTES
+from lapwing.data.episodes import lengths_of
+from lapwing.data.files import array_names, load_experience, read_arrays
+from lapwing.data.folders import is_data_folder
+from lapwing.data.layouts import FLAGS, recognised, rows_and_ends
 from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
 from lapwing.data.minari import MinariData
+from lapwing.data.ogbench import OGBenchData
 from lapwing.data.source import DataFile, Source, read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.laplacian.choose import resolve
@@ -51,40 +55,53 @@ class Inspection:
 
 
 def inspect(source: str | Path, observation_key: str | None = None) -> Inspection:
-    """Look into an .npz file, a folder of data or a Minari data set.
+    """Look into an .npz or HDF5 file, a folder of data, a Minari data set or one of OGBench's.
 
     Args:
-        source: a path, or `minari:NAME`.
+        source: a path, `minari:NAME` or `ogbench:NAME`.
         observation_key: which part of Dict observations to look at.
     """
-    found = read_source(source)
-    if isinstance(found, MinariData):
-        arrays, observations, lengths, seen = _in_minari(found, observation_key)
-    elif isinstance(found, DataFile) and is_data_folder(found.path):
-        arrays, observations, lengths, seen = _in_folder(found.path)
-    elif isinstance(found, DataFile):
-        arrays, observations, lengths, seen = _in_archive(found.path)
+    named = read_source(source)
+    if isinstance(named, MinariData):
+        found = _in_minari(named, observation_key)
+    elif isinstance(named, OGBenchData):
+        named.read()  # makes the file, where it is not there
+        found = _in_file(named.path)
+    elif isinstance(named, DataFile):
+        found = _in_folder(named.path) if is_data_folder(named.path) else _in_file(named.path)
     else:
-        raise ConfigError(f"{source} is not a data set; name an .npz file, a folder of data, or minari:NAME")
-    facts = {} if observations is None else _facts(observations, lengths)
-    problem, plan, remarks = _plan(found, observation_key)
-    return Inspection(str(source), arrays, facts, problem, plan, (*seen, *remarks))
+        raise ConfigError(
+            f"{source} is not a data set; name an .npz or .hdf5 file, a folder of data, minari:NAME or "
+            "ogbench:NAME"
+        )
+    facts = {} if found.observations is None else _facts(found)
+    problem, plan, remarks = _plan(named, observation_key)
+    return Inspection(str(source), found.arrays, facts, problem, plan, (*found.remarks, *remarks))
 
 
-Found = tuple[dict[str, str], np.ndarray | None, np.ndarray | None, tuple[str, ...]]
-"""The kinds of arrays, the observations and the lengths as far as they are known, and remarks."""
+class Found(NamedTuple):
+    """What was found in a data set, as far as it is known."""
+
+    arrays: dict[str, str]
+    """Their kinds."""
+    observations: np.ndarray | None
+    lengths: np.ndarray | None
+    layout: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
-def _in_archive(path: Path) -> Found:
-    arrays = read_archive(path, ARCHIVED)
-    kinds = {name: _kind(arrays[name]) if name in arrays else "not looked at" for name in names_in(path)}
+def _in_file(path: Path) -> Found:
+    arrays = read_arrays(path)
+    kinds = {name: _kind(arrays[name]) if name in arrays else "not looked at" for name in array_names(path)}
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
     remarks: tuple[str, ...] = ()
-    if lengths is None:
-        with suppress(DatasetError):  # the plan will say what is wrong with the marks
-            lengths = marked_lengths(arrays)
-        marks = [arrays[name] for name in END_MARKS if name in arrays]
-        if marks and not any(mark.any() for mark in marks):
+    marks = [arrays[name] for name in FLAGS if name in arrays]
+    if lengths is None and observations is not None and (marks or "next_observations" in arrays):
+        with suppress(DatasetError), warnings.catch_warnings():  # the plan will say what is wrong with them
+            warnings.simplefilter("ignore", LapwingWarning)
+            rows, ends = rows_and_ends(arrays)
+            observations, lengths = rows["observations"], lengths_of(ends)
+        if marks and not any(mark.any() for mark in marks) and lengths is not None and len(lengths) == 1:
             remarks = ("nothing marks the end of an episode: all of it counts as one",)
     if lengths is not None and (lengths.ndim != 1 or lengths.dtype.kind not in "iu"):
         lengths = None
@@ -94,27 +111,33 @@ def _in_archive(path: Path) -> Found:
         ids = observations.ndim == 1 and observations.dtype.kind in "iu"
         fits = observations.size * table[:1].nbytes <= MOST_BYTES
         observations = table[np.clip(observations, 0, len(table) - 1)] if ids and fits else None
-    return kinds, observations, lengths, remarks
+    return Found(kinds, observations, lengths, recognised(arrays), remarks)
 
 
 def _in_folder(path: Path) -> Found:
     experience = load_experience(path)
-    arrays = {"observations": _kind(experience.observations), "lengths": _kind(experience.lengths)}
-    return arrays, experience.observations, experience.lengths, ()
+    names = ("observations", "lengths", "table", "actions", "rewards")
+    arrays = {name: _kind(array) for name in names if (array := getattr(experience, name)) is not None}
+    return Found(arrays, experience.observations, experience.lengths, "a folder of lapwing.save_episodes")
 
 
 def _in_minari(data: MinariData, key: str | None) -> Found:
     arrays = {"observation space": str(data.observation_space)}
-    view, picked, lengths = data.read(key)
-    return arrays, view.seen(picked), lengths, ()
+    if data.action_space is not None:
+        arrays["action space"] = str(data.action_space)
+    recorded = data.read(key)
+    return Found(arrays, recorded.view.seen(recorded.picked), recorded.lengths, "a Minari data set")
 
 
 def _kind(array: np.ndarray) -> str:
     return f"{array.dtype} {array.shape}"
 
 
-def _facts(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"observations": len(observations), "shape": list(observations.shape[1:])}
+def _facts(found: Found) -> dict[str, Any]:
+    observations, lengths = found.observations, found.lengths
+    assert observations is not None
+    facts: dict[str, Any] = {} if found.layout is None else {"layout": found.layout}
+    facts |= {"observations": len(observations), "shape": list(observations.shape[1:])}
     if lengths is not None and lengths.size:
         facts |= {
             "episodes": len(lengths),

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lapwing._version import __version__
-from lapwing.data.collect import Policy
+from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
 from lapwing.data.source import Source, describe, read_source, recall_to_collect
 from lapwing.errors import ConfigError
-from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.choose import choose
+from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.evaluate import evaluate
 from lapwing.laplacian.learn import learn_resolved, learn_target
 from lapwing.laplacian.representation import Representation, load_representation
@@ -42,9 +43,9 @@ def learn(
     """Learn a Laplacian representation.
 
     Args:
-        target: a maze (`"FourRoom"`, a text file), an .npz file or a folder of data, `"gym:ENV_ID"`,
-            `"minari:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays of observations,
-            or an `Experience`.
+        target: a maze (`"FourRoom"`, a text file), an .npz or HDF5 file or a folder of data, `"gym:ENV_ID"`,
+            `"minari:NAME"`, `"ogbench:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays
+            of observations or dicts of arrays, or an `Experience`.
         policy: what acts in a Gymnasium environment: a function from observations to actions; None is random.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.
@@ -87,7 +88,8 @@ def run(
 ) -> Outcome:
     """Learn into a run folder, or resume the run that was interrupted there."""
     folder = RunFolder(out)
-    config = {"target": describe(source) | _policy_named(policy), "settings": settings.as_json()}
+    described = describe(source, _collecting(on_progress))
+    config = {"target": described | _policy_named(policy), "settings": settings.as_json()}
     with folder.opened(config, overwrite=overwrite, resume=resume) as resumed:
         target = _open_in(folder if resumed else None, source, settings, policy, on_progress)
         if resumed and folder.finished:
@@ -96,9 +98,10 @@ def run(
             folder.begin(config | _prepared(settings, target, on_progress))
         begun = folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
+        tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
         _keep_experience(folder, target)
         representation, trained = learn_resolved(
-            target, resolved, checkpoints=folder, on_progress=on_progress
+            target, resolved, tried=tried, checkpoints=folder, on_progress=on_progress
         )
         representation.save(folder.representation)
         with uncounted("evaluating", on_progress):
@@ -123,9 +126,10 @@ def run(
 def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress | None) -> dict[str, Any]:
     """The resolved settings, as JSON can hold them, and what resolving took."""
     with uncounted("preparing", on_progress), stopwatch() as watch:
-        resolved = resolve(settings, target, on_trial=within("trying out", on_progress))
+        resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
     return {
         "resolved": resolved.as_json(),
+        "tried": [trial.as_json() for trial in tried],
         "prepare_seconds": watch.working,
         "compile_seconds": watch.compiling,
     }
@@ -170,8 +174,13 @@ def _open_in(
         settings,
         policy=policy,
         collected=folder and folder.experience,
-        on_progress=on_progress and (lambda done, all_: on_progress("collecting", done, all_, {})),
+        on_progress=_collecting(on_progress),
     )
+
+
+def _collecting(on_progress: OnProgress | None) -> Progress | None:
+    """What reports the progress of collecting, if anybody asks."""
+    return on_progress and (lambda done, all_: on_progress("collecting", done, all_, {}))
 
 
 def _policy_named(policy: Policy | None) -> dict[str, str]:

@@ -39,7 +39,7 @@ from lapwing.runs.train import (
     run_agent,
 )
 from lapwing.settings.agents import RANDOM_STEPS, ControlSettings, ResolvedControl
-from lapwing.settings.learn import PRESETS, Filter, LearnSettings, RewardForm
+from lapwing.settings.learn import PRESETS, Distance, LearnSettings, RewardForm
 from lapwing.shaping.online import LAM_FINAL, OnlinePhi, PhiLearner
 from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
 
@@ -139,7 +139,7 @@ def _resolved(settings: ControlSettings, body: Body) -> ResolvedControl:
             if getattr(settings, name):
                 raise ConfigError(f"reward {settings.reward!r} uses no φ; leave --{name} out")
     check_online_filter(settings)
-    filter_: Filter | None = None
+    filter_: Distance | None = None
     if uses_phi(settings):
         filter_ = settings.filter or ("soft" if settings.online else "commute")
     shortened = 2 if settings.preset == "quick" and body.name == "Ant" else 1
@@ -168,7 +168,7 @@ def _phi(
     return phi
 
 
-def _only_soft(asked: Filter | None) -> Filter:
+def _only_soft(asked: Distance | None) -> Distance:
     """The filter of a φ whose columns were not rotated."""
     if asked not in (None, "soft"):
         raise ConfigError(
@@ -248,7 +248,7 @@ def _train(
         if representation is not None:
             gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)
-        training = learn_agent(_reward_of(GoalReward(form, goal, representation, settings.filter or "soft")))
+        training = learn_agent(_reward_of(_goal_reward(form, goal, representation, settings)))
     if representation is not None and folder is not None:
         representation.save(folder.representation)
     result = gate | {
@@ -269,6 +269,17 @@ def _train(
     agent = ControlAgent(training.actor, training.spec, config)
     episodes = evaluate_policy(simulator, partial(act_now, training.actor))
     return ControlOutcome(agent, result, arena, representation, episodes)
+
+
+def _goal_reward(
+    form: RewardForm, goal: Goal, phi: Representation | None, settings: ControlSettings
+) -> GoalReward:
+    """The reward by φ's distance, whose mean is that of φ as it was learned, whatever the filter."""
+    if phi is None or settings.filter is None:
+        return GoalReward(form, goal)
+    hitting = settings.filter == "hitting"  # which alone has a scale of its own
+    scale = phi.soft_distance / phi.mean_distance("hitting") if hitting else 1.0
+    return GoalReward(form, goal, phi, settings.filter, scale=scale)
 
 
 def _reward_of(reward: GoalReward) -> Reward:

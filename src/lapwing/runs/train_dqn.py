@@ -21,6 +21,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, nearest
 from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.distances import euclidean, measure_of
 from lapwing.laplacian.learn import represent
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import open_target
@@ -231,13 +232,13 @@ def _maze_measures(shaped: ShapedTask, training: Training) -> dict[str, Any]:
 
 def shaped_task(task: GridTask, settings: AgentSettings, representation: Representation | None) -> ShapedTask:
     """The rewards that the settings ask for, with their audit."""
-    form, embedded, scale = settings.reward, None, 1.0
+    form, embedded, scale, measure = settings.reward, None, 1.0, euclidean
     assert form is not None
     if representation is not None and form in SHAPED_BY_PHI:
         filter = chosen_filter(settings.filter, representation)
         embedded = embedded_states(task.world, settings.observation, representation, filter)
-        scale = settings.scale or default_scale(task, form, filter, embedded)
-    to = task.distances(embedded, scale)
+        scale, measure = settings.scale or default_scale(task, form, filter, embedded), measure_of(filter)
+    to = task.distances(embedded, scale, measure)
     rewards = task.rewards(form, to, settings.gamma)
     return ShapedTask(task, to, rewards, audit(task, form, to, gamma=settings.gamma))
 

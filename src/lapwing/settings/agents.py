@@ -17,7 +17,7 @@ from lapwing.settings.checks import (
     chosen_by_lapwing,
     from_preset,
 )
-from lapwing.settings.learn import Filter, RewardForm
+from lapwing.settings.learn import Distance, RewardForm
 
 ControlReward = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "fullmix"]
 ControlPreset = Literal["quick", "paper"]
@@ -33,8 +33,10 @@ class AgentSettings(SavedSettings):
         RewardForm | None, chosen_by_lapwing("potential in mazes; else the environment's own")
     ] = None
     """sparse, l2, rawmix; or shaped by φ: laplacian, mix, potential."""
-    filter: Annotated[Filter | None, chosen_by_lapwing("commute; soft where φ is of a paper's preset")] = None
-    """The spectral filter of φ's distance: soft, unit, commute or heat."""
+    filter: Annotated[Distance | None, chosen_by_lapwing("commute; soft where φ is of a paper's preset")] = (
+        None
+    )
+    """φ's distance: that of a spectral filter (soft, unit, commute, biharmonic, heat), or hitting."""
     scale: Annotated[
         float | None, chosen_by_lapwing("potential: a step is 1; else the mean is 1; soft: as learned")
     ] = None
@@ -107,8 +109,9 @@ class ControlSettings(SavedSettings):
 
     reward: ControlReward = "mix"
     """sparse, l2, rawmix; or shaped by φ of (x, y): laplacian, mix; or of the whole state: fullmix."""
-    filter: Annotated[Filter | None, chosen_by_lapwing("commute; soft with --online")] = None
-    """The spectral filter of φ's distance: soft (the paper), unit, commute or heat."""
+    filter: Annotated[Distance | None, chosen_by_lapwing("commute; soft with --online")] = None
+    """φ's distance: that of a spectral filter (soft, as in the paper, unit, commute, biharmonic, heat), or
+    hitting."""
     online: bool = False
     """Learn φ while the agent learns, in place of before, with λ annealed to 0.95."""
     goal: Annotated[str | None, chosen_by_lapwing("the maze's own"), tyro.conf.arg(metavar="ROW,COLUMN")] = (

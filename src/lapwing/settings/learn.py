@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from lapwing.errors import ConfigError
 from lapwing.settings.checks import (
     MOST_STEPS,
     SavedSettings,
@@ -16,14 +17,16 @@ from lapwing.settings.checks import (
     check_kinds,
     check_network,
     check_size,
+    checked,
     chosen_by_lapwing,
     from_preset,
 )
 
-Estimator = Literal["sampled", "pairwise", "exact"]
-EncoderName = Literal["linear", "mlp", "fourier", "conv"]
+Estimator = Literal["sampled", "pairwise", "exact", "closed-form"]
+EncoderName = Literal["linear", "mlp", "fourier", "conv", "bumps"]
 Schedule = Literal["constant", "cosine"]
-Filter = Literal["soft", "unit", "commute", "heat"]
+Filter = Literal["soft", "unit", "commute", "biharmonic", "heat"]
+Distance = Literal[Filter, "hitting"]
 RewardForm = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "potential"]
 Preset = Literal["default", "paper", "paper-shaping", "paper-control"]
 
@@ -51,9 +54,13 @@ class LearnSettings(SavedSettings):
     true_chain: bool = False
     """Learn from a maze's transition matrix itself in place of experience."""
     estimator: Annotated[
-        Estimator | None, chosen_by_lapwing("exact for up to 5,000 enumerated states, else pairwise")
+        Estimator | None,
+        chosen_by_lapwing(
+            "exact for up to 5,000 enumerated states, closed-form for continuous vectors, else pairwise"
+        ),
     ] = None
-    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none)."""
+    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none); or closed-form,
+    which takes no gradient steps: the best combination of bumps is solved for."""
     lam: Annotated[float | None, chosen_by_lapwing("1 - λ near the dim-th eigenvalue")] = None
     """λ of the multi-step transitions P_λ; 0 is one step."""
     lam_final: Annotated[float | None, chosen_by_lapwing("lam")] = None
@@ -77,7 +84,8 @@ class LearnSettings(SavedSettings):
     schedule: Schedule = "cosine"
     """What becomes of the step size: constant, or down to zero along a cosine."""
     encoder: Annotated[EncoderName | None, chosen_by_lapwing("by the observation")] = None
-    """The network: linear for indices, fourier or mlp for vectors, conv for images."""
+    """The network: linear for indices; fourier or mlp for vectors; conv for images; bumps for both, with
+    closed-form."""
     hidden: Annotated[
         tuple[int, ...] | None, chosen_by_lapwing("256 256, or 128 128 for continuous states")
     ] = None
@@ -89,6 +97,16 @@ class LearnSettings(SavedSettings):
         chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
     ] = None
     """The standard deviation of half of those directions; that of the others ranges from 1 to it."""
+    bumps: Annotated[tuple[int, ...] | None, chosen_by_lapwing("150 or 300, by validation episodes")] = None
+    """How many Gaussian bumps are combined, a number for each stage (with closed-form, as the next three)."""
+    bump_width: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
+    """Their standard deviation, in median distances between neighbouring centres."""
+    slowness: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
+    """How much less a coordinate counts the faster it changes: the power of its eigenvalue, 0, 0.5 or 1."""
+    cutoff: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
+    """Directions with less than this share of the largest variance are not used, 1e-9 to 1e-3."""
+    trials: int = 6
+    """How many bases are tried on validation episodes at most; from 7 on, networks are among them."""
     standardise: Annotated[
         bool | None,
         chosen_by_lapwing("True; in the preset paper for images alone"),
@@ -116,21 +134,43 @@ class LearnSettings(SavedSettings):
         steps = ("episode_length", "transitions", "steps", "stop")
         check_fields(self, *steps, whole=True, least=1, below=MOST_STEPS)
         check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
+        check_fields(self, "trials", whole=True, least=1, most=1_000)
         check_fields(self, "batch", whole=True, least=2)
         check_fields(self, "oversample", whole=True, least=0)
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "lam", "lam_final", least=0, below=1)
         check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", above=0)
+        _check_stages(self)
         check_network(self)
         # A dimension or a feature is at least one weight with its moments; an environment some bytes.
-        for name, least in (("dim", 12), ("oversample", 12), ("fourier_features", 12), ("num_envs", 1024)):
+        sizes = {"dim": 12, "oversample": 12, "fourier_features": 12, "num_envs": 1024}
+        for name, least in sizes.items():
             check_size(name, least * (getattr(self, name) or 0))
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
         """The preset that `values` names, with the other values on top; unknown names are refused."""
         return from_preset(PRESETS, "default", values)
+
+
+def _check_stages(settings: LearnSettings) -> None:
+    """Refuse stages that cannot be meant, or not the same number of them for each setting."""
+    bounds: dict[str, dict[str, Any]] = {
+        "bumps": {"whole": True, "least": 1, "most": 100_000},
+        "bump_width": {"above": 0},
+        "slowness": {"least": 0, "most": 4},
+        "cutoff": {"above": 0, "below": 1},
+    }
+    given = {name: getattr(settings, name) for name in bounds if getattr(settings, name) is not None}
+    for name, values in given.items():
+        numbers = tuple(checked(name, value, **bounds[name]) for value in values)
+        object.__setattr__(settings, name, numbers)
+        first = next(iter(given))
+        if not values or len(values) != len(given[first]):
+            raise ConfigError(
+                f"{name} has {len(values)} values and {first} {len(given[first])}; give one for each stage"
+            )
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError, nearest
-from lapwing.laplacian.representation import Representation, check_filter, vector_norm
+from lapwing.laplacian.distances import check_distance, euclidean, measure_of, vector_norm
+from lapwing.laplacian.representation import Representation
 from lapwing.settings.checks import checked
-from lapwing.settings.learn import Filter, RewardForm
+from lapwing.settings.learn import Distance, RewardForm
 
 SHAPED_BY_PHI: tuple[RewardForm, ...] = ("laplacian", "mix", "potential")
 """The forms that need a representation."""
@@ -31,11 +32,21 @@ class ToGoal(NamedTuple):
     reached: Any
     """Whether that is within ε."""
     latent: Any
-    """‖φ(s) - φ(g)‖, in the embedding, times its scale; NaN where there is none."""
+    """‖φ(s) - φ(g)‖, in the embedding, or the hitting time, times its scale; NaN where there is none."""
+
+
+Measure = Callable[[Any, Any], Any]
+"""How far an embedded state is from an embedded goal."""
 
 
 def to_goal(
-    z: Any, goal_z: Any, radius: float, phi: Any = None, goal_phi: Any = None, scale: float = 1.0
+    z: Any,
+    goal_z: Any,
+    radius: float,
+    phi: Any = None,
+    goal_phi: Any = None,
+    scale: float = 1.0,
+    measure: Measure = euclidean,
 ) -> ToGoal:
     """The distances of states to a goal, one or a batch, in NumPy or JAX.
 
@@ -46,13 +57,14 @@ def to_goal(
         phi: φ(s), the embedded states; None leaves the embedding out.
         goal_phi: φ(g), or one a row.
         scale: multiplies the distance in the embedding.
+        measure: what makes that distance of the two, by `distances.measure_of`.
 
     Example:
         >>> to_goal(np.array([[0.0, 0.0], [3.0, 4.0]]), np.zeros(2), 1.0).raw.tolist()
         [0.0, 5.0]
     """
     raw = vector_norm(1.0 * z - goal_z)  # bytes would wrap around
-    latent = raw * np.nan if phi is None else scale * vector_norm(phi - goal_phi)
+    latent = raw * np.nan if phi is None else scale * measure(phi, goal_phi)
     return ToGoal(raw, raw <= radius, latent)
 
 
@@ -131,7 +143,7 @@ def check_form(form: str, *, has_representation: bool, gamma: float | None) -> N
         checked("gamma", gamma, above=0, most=1)
 
 
-def chosen_filter(filter: Filter | None, representation: Representation) -> Filter:
+def chosen_filter(filter: Distance | None, representation: Representation) -> Distance:
     """The filter asked for; else `commute`, which has no local optima in the paper's mazes, or `soft`."""
     if filter is not None:
         return filter
@@ -170,13 +182,20 @@ class Goal:
         if not 0 <= self.radius < np.inf:
             raise ConfigError(f"radius of the goal must be at least 0 and finite, not {self.radius!r}")
 
-    def distances(self, states: Any, embed: Callable[[Any], Any] | None = None, scale: float = 1.0) -> ToGoal:
+    def distances(
+        self,
+        states: Any,
+        embed: Callable[[Any], Any] | None = None,
+        scale: float = 1.0,
+        measure: Measure = euclidean,
+    ) -> ToGoal:
         """The distances of states, one or a batch, in NumPy or JAX; of the goal itself exactly 0.
 
         Args:
             states: observations.
             embed: φ of one observation or a batch; None leaves the embedding out.
             scale: multiplies the distance in the embedding.
+            measure: as for `to_goal`.
         """
         xp: Any = jnp if isinstance(states, jax.Array) else np
         states, goal_z = xp.asarray(states), xp.asarray(self.z)
@@ -193,7 +212,7 @@ class Goal:
         # JAX rounds φ of a batch and of one observation differently.
         at_goal = xp.all(at == goal, axis=tuple(range(at.ndim - goal.ndim, at.ndim)))
         phi = xp.where(at_goal[..., None], goal_phi, phi)
-        return to_goal(z, goal_z, self.radius, phi, goal_phi, scale)
+        return to_goal(z, goal_z, self.radius, phi, goal_phi, scale, measure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,10 +223,12 @@ class GoalReward:
         form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
         goal: what is to be reached.
         representation: φ, for `laplacian`, `mix` and `potential`.
-        filter: the spectral filter of its distance.
+        filter: the spectral filter of its distance, or `hitting`; None is `commute`, or `soft` if φ was not
+            rotated.
         gamma: the agent's discount, for `potential`.
         scale: multiplies the distance in the embedding. `potential` wants it in steps, so that the distance
-            to the goal and the cost of the way there are of one size.
+            to the goal and the cost of the way there are of one size. `hitting` counts steps of the policy
+            that φ was learned from, which wanders: many times those of the shortest way.
 
     Example:
         >>> reward = GoalReward("rawmix", Goal(np.array([1.0, 0.0])))
@@ -220,7 +241,7 @@ class GoalReward:
     form: RewardForm
     goal: Goal
     representation: Representation | None = None
-    filter: Filter = "soft"
+    filter: Distance | None = None
     gamma: float | None = None
     scale: float = 1.0
 
@@ -229,7 +250,8 @@ class GoalReward:
         check_form(self.form, has_representation=self.representation is not None, gamma=self.gamma)
         if not 0 < self.scale < np.inf:
             raise ConfigError(f"scale must be above 0 and finite, not {self.scale!r}")
-        check_filter(self.filter)
+        if self.filter is not None:
+            check_distance(self.filter)
 
     def __call__(self, state: Any, next_state: Any, terminated: Any = False) -> Any:
         """The reward of one step or of a batch of steps."""
@@ -241,7 +263,9 @@ class GoalReward:
         """How far states are from the goal."""
         if self.representation is None or self.form not in SHAPED_BY_PHI:
             return self.goal.distances(states)
-        return self.goal.distances(states, partial(self.representation.embed, filter=self.filter), self.scale)
+        filter = chosen_filter(self.filter, self.representation)
+        embed = partial(self.representation.coordinates, filter=filter)
+        return self.goal.distances(states, embed, self.scale, measure_of(filter))
 
     def in_steps(self, states: Any, next_states: Any) -> "GoalReward":
         """The same reward with the distance in the embedding counted in steps, as `potential` wants it.

@@ -9,10 +9,20 @@ import numpy as np
 from lapwing.envs.gridworld import GridWorld, Observation
 from lapwing.errors import ConfigError
 from lapwing.laplacian.chain import multi_step_eigenvalues, true_chain
+from lapwing.laplacian.distances import euclidean, mean_distance, measure_of, spectral_weights
 from lapwing.laplacian.objectives import surviving_scale
-from lapwing.laplacian.representation import Representation, mean_distance, spectral_weights
-from lapwing.settings.learn import Filter, RewardForm
-from lapwing.shaping.rewards import FORMS, Step, ToGoal, action_rewards, check_form, one_step_scale, to_goal
+from lapwing.laplacian.representation import Representation
+from lapwing.settings.learn import Distance, RewardForm
+from lapwing.shaping.rewards import (
+    FORMS,
+    Measure,
+    Step,
+    ToGoal,
+    action_rewards,
+    check_form,
+    one_step_scale,
+    to_goal,
+)
 
 
 @dataclass(frozen=True)
@@ -67,11 +77,11 @@ class GridTask:
             walks.append(moves[walks[-1]])
         return np.stack(walks)
 
-    def distances(self, embedded: Any = None, scale: float = 1.0) -> ToGoal:
+    def distances(self, embedded: Any = None, scale: float = 1.0, measure: Measure = euclidean) -> ToGoal:
         """How far each state is from the goal; `embedded` is φ of each state, in NumPy or JAX."""
         z = self.world.observations("position")
         goal_phi = None if embedded is None else embedded[self.goal_state]
-        return to_goal(z, z[self.goal_state], 0.0, embedded, goal_phi, scale)
+        return to_goal(z, z[self.goal_state], 0.0, embedded, goal_phi, scale, measure)
 
     def rewards(self, form: RewardForm, to: ToGoal, gamma: float) -> np.ndarray:
         """The reward of each action in each state."""
@@ -83,25 +93,25 @@ class GridTask:
         at_goal = ToGoal(*(values[self.goal_state] for values in to))
         return FORMS[form](Step(at_goal, to, False, gamma))
 
-    def one_step_scale(self, embedded: np.ndarray) -> float:
+    def one_step_scale(self, embedded: np.ndarray, measure: Measure = euclidean) -> float:
         """What makes the distance to the goal change by 1 with a move, on average."""
-        latent = self.distances(embedded).latent
+        latent = self.distances(embedded, measure=measure).latent
         there = latent[self.world.next_state]
         return one_step_scale(np.broadcast_to(latent[:, None], there.shape), there)
 
 
-def default_scale(task: GridTask, form: RewardForm, filter: Filter, embedded: np.ndarray) -> float:
+def default_scale(task: GridTask, form: RewardForm, filter: Distance, embedded: np.ndarray) -> float:
     """What φ's distance is multiplied by, by default.
 
     `potential` counts it in steps. Otherwise `soft` stays as it was learned, where δ is its scale; the other
     filters get a mean distance to the goal of 1, as much as a step costs that does not reach it.
     """
-    latent = task.distances(embedded).latent
+    latent = task.distances(embedded, measure=measure_of(filter)).latent
     if not latent.any():  # no dimension survived: there is nothing to scale
         return 1.0
     if form == "potential":
-        return task.one_step_scale(embedded)
-    return 1.0 if filter == "soft" else 1 / float(latent.mean())
+        return task.one_step_scale(embedded, measure_of(filter))
+    return 1.0 if filter == "soft" else 1 / float(np.abs(latent).mean())  # `hitting` can be below 0
 
 
 def grid_task(world: GridWorld, goal: tuple[int, int] | None = None, episode_length: int = 50) -> GridTask:
@@ -114,9 +124,9 @@ def grid_task(world: GridWorld, goal: tuple[int, int] | None = None, episode_len
 
 
 def embedded_states(
-    world: GridWorld, observation: Observation, representation: Representation, filter: Filter
+    world: GridWorld, observation: Observation, representation: Representation, filter: Distance
 ) -> np.ndarray:
-    """φ of every state under a filter; one that was learned on another maze or input is refused."""
+    """φ of every state as a distance compares it; a φ of another maze or input is refused."""
     learned, settings = representation.config, representation.config.get("settings", {})
     name = world.maze.name
     if learned.get("maze") != world.maze.text:
@@ -129,12 +139,12 @@ def embedded_states(
             f"the representation sees {settings['observation']}, not {observation}; give "
             f"--observation {settings['observation']}, or learn one with --observation {observation}"
         )
-    return np.asarray(representation.embed(world.observations(observation), filter), np.float64)
+    return np.asarray(representation.coordinates(world.observations(observation), filter), np.float64)
 
 
 def exact_embedding(
     world: GridWorld,
-    filter: Filter,
+    filter: Distance,
     *,
     dim: int = 20,
     lam: float = 0.9,
@@ -143,12 +153,12 @@ def exact_embedding(
 ) -> np.ndarray:
     """What φ converges to, from the chain's own eigenvectors: a filter can be judged before φ is learned.
 
-    `soft` weighs eigenfunctions by √(δ - λ_i/(2β)), with λ_i of P_λ; the others have its mean distance. The
-    constant, which adds nothing to a distance, is left out.
+    `soft` weighs eigenfunctions by √(δ - λ_i/(2β)), with λ_i of P_λ; the others have its mean distance, and
+    `hitting` counts in steps. The constant, which adds nothing to a distance, is left out.
 
     Args:
         world: the maze.
-        filter: `soft`, `unit`, `commute` or `heat`.
+        filter: `soft`, `unit`, `commute`, `biharmonic`, `heat` or `hitting`.
         dim: how many eigenfunctions, the constant among them.
         lam: λ of the multi-step transitions.
         beta: β, the weight of the penalty.
@@ -160,4 +170,6 @@ def exact_embedding(
     if filter == "soft" or not len(eigenvalues):
         return soft
     weighted = functions * spectral_weights(eigenvalues, filter)
+    if filter == "hitting":
+        return weighted
     return weighted * (mean_distance(soft) or 1.0) / mean_distance(weighted)

@@ -1,0 +1,79 @@
+"""Continuous positions in mazes whose spectrum is known: two built-in planes and two random ones."""
+
+import numpy as np
+
+from benchmarks.others import learn
+from benchmarks.rows import Row
+from lapwing.envs.plane import Plane
+from lapwing.laplacian.evaluate import evaluate, exact_spectrum
+from lapwing.laplacian.representation import Representation
+from lapwing.laplacian.target import Target, open_target
+from lapwing.mazes import parse_maze
+from lapwing.settings.learn import LearnSettings
+
+DIM = 11
+NEARLY_REPEATED = 0.03
+"""Eigenvalues that differ by less than this share count as repeated: a million steps do not resolve them."""
+
+
+def measure() -> list[Row]:
+    sources = {"PlaneFourRoom": "PlaneFourRoom", "PlaneHardMaze": "PlaneHardMaze"}
+    sources |= {f"a random plane, seed {seed}": Plane(random_rooms(seed)) for seed in (0, 1)}
+    return [row for name, source in sources.items() for row in _plane(name, source)]
+
+
+def random_rooms(seed: int, size: int = 16):
+    """A maze of rooms: walls at random places, each with a random door."""
+    rng = np.random.default_rng(seed)
+    floor = np.zeros((size, size), bool)
+    floor[1:-1, 1:-1] = True
+    for wall in (5, 10):
+        wall += int(rng.integers(-1, 2))
+        floor[wall, :] = False
+        floor[wall, rng.integers(2, size - 3) + np.arange(2)] = True
+    column = int(rng.integers(6, 10))
+    for top, bottom in ((1, 5), (6, 10), (11, 15)):
+        floor[top:bottom, column] = False
+        floor[int(rng.integers(top, bottom)), column] = True
+    floor[[0, -1]] = floor[:, [0, -1]] = False
+    text = "\n".join("".join(".#"[not cell] for cell in row) for row in floor)
+    return parse_maze(text, name=f"Rooms{seed}")
+
+
+def _plane(name: str, source) -> list[Row]:
+    target = open_target(source, LearnSettings(dim=DIM))
+    representation, seconds = learn(target, dim=DIM)
+    measures = evaluate(representation, target)
+    exact = np.array(measures["eigenvalues_exact"])
+    errors = np.abs(representation.eigenvalues[1:] / exact[1:] - 1)
+    closed = 1 - measures["gap"] / measures["gap_random"]
+    note = f"largest {errors.max():.3f}; {representation.config['tried'][0]['what']}; {seconds:.0f} s"
+    gap = f"random basis {measures['gap_random']:.2f}"
+    one_by_one = f"one by one {measures['cosine_mean']:.3f}"
+    return [
+        Row(f"{name}, 10⁶ steps, d = 11: relative error of λ₂ … λ₁₁", errors.mean(), 0.05, True, note),
+        Row(
+            "… cosine, nearly repeated eigenvalues as one",
+            _cosine(representation, target),
+            0.99,
+            note=one_by_one,
+        ),
+        Row("… gap", measures["gap"], None, note=gap),
+        Row("… share of a random basis's gap closed", closed, 0.99),
+    ]
+
+
+def _cosine(representation: Representation, target: Target) -> float:
+    """The mean cosine of each function with the exact functions of nearly the same eigenvalue."""
+    truth = target.truth()
+    states = target.reference_states()
+    assert truth is not None
+    assert states is not None
+    spectrum = exact_spectrum(truth, 2 * DIM)
+    functions = representation.eigenfunctions(states).astype(np.float64)
+    overlaps = spectrum.functions.T @ (truth.rho[:, None] * functions)
+    overlaps /= np.sqrt(truth.rho @ functions**2)
+    values = spectrum.eigenvalues
+    larger = np.maximum(values[:, None], values[:DIM])
+    same = np.abs(values[:, None] - values[:DIM]) <= NEARLY_REPEATED * larger
+    return float(np.mean(np.sqrt(np.sum(np.where(same, overlaps**2, 0.0), axis=0))))

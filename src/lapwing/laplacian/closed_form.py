@@ -1,0 +1,361 @@
+"""The graph drawing loss minimised in closed form over bumps, and which bumps: what validation episodes say.
+
+Over linear combinations of fixed functions the loss needs no gradient step. Rayleigh-Ritz gives their
+eigenfunctions f_i with eigenvalues λ_i, and the minimiser is φ_i = a_i f_i with a_i² = max(0, δ - λ'_i / 2β).
+By the same principle every set of functions gives upper bounds of the eigenvalues, so of two sets the one
+whose functions have the lower sum of Rayleigh quotients *on episodes that they were not fitted on* is better
+(the score of McGibbon and Pande, 2015). It chooses coordinates, bumps, their width, the cut-off, the stages.
+
+The coordinates of the first stage are the slow linear functions of the observation, found by Rayleigh-Ritz as
+well and scaled by (λ_2 / λ_i)^p: with p = ½ distances between them are those of commute times (the kinetic
+map of Noé and Clementi, 2015). Noise and fast velocities so weigh little, and bumps are not spent on them.
+Those of a further stage are the functions that the stage before it gives.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lapwing.data.experience import Experience
+from lapwing.laplacian.bases import Basis, Combined, Coordinates, Pairs, Reduction, spread_centres
+from lapwing.laplacian.bumps import Bumps
+from lapwing.laplacian.chain import multi_step_eigenvalues
+from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.ritz import Moments, mean_moments, rayleigh_ritz, ritz_by_cutoff
+from lapwing.progress import OnChunk
+
+SLOWNESSES = (0.5, 1.0, 0.0)
+"""Powers p that are tried in the first stage; further stages have the first of them."""
+BUMPS = (150, 300)
+"""Numbers of bumps that are tried in the first stage, one after the other while the score falls."""
+FURTHER_BUMPS, MOST_STAGES = 300, 3
+WIDTHS, FURTHER_WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0), (2.0, 3.0, 4.5)
+"""Widths that are tried in the first and in further stages, in median distances between centres."""
+CUTOFFS = (1e-9, 1e-7, 1e-5, 1e-3)
+"""Directions whose variance is below this share of the largest are not used; those that are tried."""
+MOST_TRIALS = len(SLOWNESSES) + 1 + MOST_STAGES - 1
+"""More are never made."""
+BETTER = 0.99
+"""What costs more is taken if the score falls below this share."""
+VALIDATION = 0.2
+"""The share of what is learned from that the choice is made on; the chosen bumps are then fitted on all."""
+SOME_PAIRS = 40_000
+"""So many pairs decide."""
+MOST_PRODUCTS = 3e10
+"""Pairs times squared functions in the last fit of a stage."""
+SOME_ROWS = 20_000
+"""So many observations are clustered."""
+PER_BUMP = 10
+"""At least so many transitions there are for each bump."""
+BYTES = 1 << 25
+"""Observations are read in batches of this size."""
+
+
+@dataclass(frozen=True)
+class StageChoice:
+    """What defines the functions of a stage, given the data and the stages before."""
+
+    slowness: float
+    bumps: int
+    bump_width: float
+    cutoff: float
+
+    def __str__(self) -> str:
+        return f"{self.bumps} bumps of width {self.bump_width:.3g}, slowness {self.slowness:g}"
+
+
+Choice = tuple[StageChoice, ...]
+"""One for each stage."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was tried and how it does on validation episodes."""
+
+    what: str
+    score: float
+    """The sum of the Rayleigh quotients of the first `dim` functions; a missing one counts 1."""
+    choice: Choice = ()
+    eigenvalues: tuple[float, ...] = field(default=(), repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The trial as JSON can hold it."""
+        return {"what": self.what, "score": self.score, "stages": [asdict(stage) for stage in self.choice]}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Trial":
+        """The trial that `as_json` wrote, without its eigenvalues."""
+        choice = tuple(StageChoice(**stage) for stage in values["stages"])
+        return cls(values["what"], values["score"], choice)
+
+
+class Study:
+    """What the trials of one stage share: the data as it is seen behind the stages before."""
+
+    def __init__(self, learned_from: Experience, dim: int, seed: int):
+        self.dim, self.seed = dim, seed
+        self.stages: tuple[Combined, ...] = ()
+        self.learned_from = learned_from
+        self.parts = learned_from.split(VALIDATION) if learned_from.n_transitions > 3 else (learned_from,) * 2
+        """What trials are fitted on, and what they are scored on."""
+        drawn = np.random.default_rng(seed).integers(len(self.parts[0].observations), size=SOME_ROWS)
+        batches = _observed(self.parts[0], np.sort(drawn))
+        first = next(batches)
+        self.reduction = Reduction.of(first)
+        self.rows = np.concatenate([self.reduction(first), *map(self.reduction, batches)])
+        """Some observations."""
+
+    @cached_property
+    def pairs(self) -> tuple[Pairs, Pairs]:
+        """Transitions to fit on and to score on."""
+        first, second = (_reduced_pairs(part, self.reduction) for part in self.parts)
+        return first, second
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Slow linear functions of what is seen."""
+        return Coordinates.of(self.pairs[0])
+
+    @property
+    def most_bumps(self) -> int:
+        """No more than the data can tell apart."""
+        return max(1, self.parts[0].n_transitions // PER_BUMP)
+
+    def behind(self, stage: Combined) -> "Study":
+        """The same behind one stage more."""
+        further = object.__new__(Study)
+        further.__dict__ |= {name: value for name, value in vars(self).items() if name != "coordinates"}
+        further.stages = (*self.stages, stage)
+        further.rows = stage(self.rows)
+        first, second = (pairs.mapped(stage) for pairs in self.pairs)
+        further.pairs = first, second
+        return further
+
+    def basis(self, choice: StageChoice) -> Basis:
+        """The functions of a choice."""
+        projection = self.coordinates.projection(choice.slowness)
+        centres, spacing = spread_centres(self.rows @ projection, choice.bumps, self.seed)
+        return Basis(projection, centres, choice.bump_width * spacing)
+
+    def fitted(self, choice: StageChoice, dim: int) -> Combined:
+        """The functions that the next stage is given, fitted on what trials are fitted on."""
+        basis = self.basis(choice)
+        ritz = rayleigh_ritz(*self.pairs[0].moments(basis), dim + 1, cutoff=choice.cutoff)
+        return Combined(basis, ritz.coefficients[:, 1:])
+
+    def trial(self, slowness: float, bumps: int, widths, cutoffs) -> tuple[StageChoice, float, np.ndarray]:
+        """The best width and cut-off for so many bumps, with score and eigenvalues on validation data."""
+        projection = self.coordinates.projection(slowness)
+        centres, spacing = spread_centres(self.rows @ projection, bumps, self.seed)
+        found = []
+        for width in widths:
+            basis = Basis(projection, centres, width * spacing)
+            fitted, measured = (pairs.moments(basis) for pairs in self.pairs)
+            for cutoff, ritz in ritz_by_cutoff(*fitted, self.dim, cutoffs).items():
+                score, values = held_out_score(ritz.coefficients, measured, self.dim)
+                found.append((score, StageChoice(slowness, len(centres), width, cutoff), values))
+        score, choice, values = min(found, key=lambda one: one[0])
+        return choice, score, values
+
+
+def held_out_score(coefficients: np.ndarray, measured: Moments, dim: int) -> tuple[float, np.ndarray]:
+    """The sum of the eigenvalues of fitted functions on other data, and these eigenvalues.
+
+    Within the span of the functions it is the sum of the Rayleigh quotients, whatever basis they have.
+
+    Args:
+        coefficients: the functions, one a column.
+        measured: the moments of the other data.
+        dim: how many functions are wanted; a missing one counts 1.
+    """
+    drawing, second = (coefficients.T @ moment @ coefficients for moment in measured)
+    scales, directions = np.linalg.eigh((second + second.T) / 2)
+    kept = scales > 1e-9 * scales.max(initial=0)
+    whiten = directions[:, kept] / np.sqrt(scales[kept])
+    found = np.linalg.eigvalsh(whiten.T @ (drawing + drawing.T) @ whiten / 2)
+    return float(found.sum()) + dim - len(found), found
+
+
+def choose(
+    learned_from: Experience,
+    dim: int,
+    seed: int,
+    trials: int,
+    *,
+    fixed: dict[str, tuple],
+    on_trial: OnChunk | None = None,
+) -> list[Trial]:
+    """What was tried, the chosen one first.
+
+    Coordinates are compared with few bumps; then there are more bumps, and further stages, while the score
+    falls.
+
+    Args:
+        learned_from: the episodes.
+        dim: how many eigenfunctions are wanted.
+        seed: of what is drawn.
+        trials: how many at most.
+        fixed: fields of `StageChoice` that are not to be chosen, with a value for each stage.
+        on_trial: called after each with (done, all, scores).
+    """
+    stages = len(next(iter(fixed.values()))) if fixed else None
+    search = _Search(Study(learned_from, dim, seed), trials, fixed, on_trial)
+    best = search.first_stage()
+    while len(best.choice) < (stages or MOST_STAGES):
+        found = search.further_stage(best)
+        if found is None or (stages is None and found.score >= BETTER * best.score):
+            break
+        best = found
+    return [best, *(trial for trial in search.done if trial is not best)]
+
+
+@dataclass(eq=False)
+class _Search:
+    """The trials so far."""
+
+    study: Study
+    trials: int
+    fixed: dict[str, tuple]
+    on_trial: OnChunk | None
+    done: list[Trial] = field(default_factory=list)
+
+    def given(self, name: str, stage: int, otherwise: tuple) -> tuple:
+        """The values to try of a field of `StageChoice`."""
+        return (self.fixed[name][stage],) if name in self.fixed else otherwise
+
+    def first_stage(self) -> Trial:
+        """The best coordinates; then more bumps over them while the score falls."""
+        wide = self.study.reduction.matrix.shape[1] > 1
+        slownesses = self.given("slowness", 0, SLOWNESSES if wide else SLOWNESSES[:1])
+        counts = sorted({min(n, self.study.most_bumps) for n in self.given("bumps", 0, BUMPS)})
+        widths = self.given("bump_width", 0, WIDTHS)
+        for slowness in slownesses[: self.trials]:
+            self.attempt((), slowness, counts[0], widths)
+        best = min(self.done, key=lambda trial: trial.score)
+        for count in counts[1:]:
+            if len(self.done) < self.trials:
+                found = self.attempt((), best.choice[0].slowness, count, widths)
+                best = found if found.score < BETTER * best.score else best
+        return best
+
+    def further_stage(self, best: Trial) -> Trial | None:
+        """One stage on top of the best so far."""
+        stage = len(best.choice)
+        required = bool(self.fixed)
+        if len(self.done) >= self.trials and not required:
+            return None
+        width = max(self.study.dim, 20)
+        self.study = self.study.behind(self.study.fitted(best.choice[-1], width))
+        slowness = self.given("slowness", stage, SLOWNESSES)[0]
+        count = min(self.given("bumps", stage, (FURTHER_BUMPS,))[0], self.study.most_bumps)
+        return self.attempt(best.choice, slowness, count, self.given("bump_width", stage, FURTHER_WIDTHS))
+
+    def attempt(self, before: Choice, slowness: float, bumps: int, widths: tuple) -> Trial:
+        """Try bumps behind the stages before."""
+        cutoffs = self.given("cutoff", len(before), CUTOFFS)
+        choice, score, values = self.study.trial(slowness, bumps, widths, cutoffs)
+        stages = (*before, choice)
+        self.done.append(Trial("; then ".join(map(str, stages)), score, stages, tuple(values.tolist())))
+        if self.on_trial:
+            self.on_trial(len(self.done), max(self.trials, len(self.done)), {"score": score})
+        return self.done[-1]
+
+
+def fit(
+    learned_from: Experience,
+    choice: Choice,
+    dim: int,
+    *,
+    seed: int,
+    lam: float,
+    beta: float,
+    delta: float,
+) -> tuple[Bumps, EncoderSpec]:
+    """The minimiser of the loss over the chosen functions, from every episode that is learned from.
+
+    Args:
+        learned_from: the episodes.
+        choice: the functions.
+        dim: how many columns φ has.
+        seed: of what is drawn; the same as in `choose`.
+        lam: λ of P_λ.
+        beta: β.
+        delta: δ.
+    """
+    study = Study(learned_from, dim, seed)
+    for stage in choice[:-1]:
+        study = study.behind(study.fitted(stage, max(dim, 20)))
+    basis = study.basis(choice[-1])
+    most = int(MOST_PRODUCTS / (len(basis.centres) + basis.projection.shape[1]) ** 2)
+    moments = mean_moments(
+        (_through(study.stages, pairs).moments(basis), len(pairs.here))
+        for pairs in _pair_batches(learned_from, study.reduction, most)
+    )
+    ritz = rayleigh_ritz(*moments, dim, cutoff=choice[-1].cutoff)
+    scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
+    stages = (*study.stages, Combined(basis, ritz.coefficients * scale))
+    return _encoder(study.reduction, stages, learned_from.observation_shape)
+
+
+def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
+    for stage in stages:
+        pairs = pairs.mapped(stage)
+    return pairs
+
+
+def _encoder(
+    reduction: Reduction, stages: tuple[Combined, ...], shape: tuple[int, ...]
+) -> tuple[Bumps, EncoderSpec]:
+    """The network that computes these combinations."""
+    sizes = tuple(
+        (stage.basis.projection.shape[1], len(stage.basis.centres), stage.coefficients.shape[1])
+        for stage in stages
+    )
+    spec = EncoderSpec(name="bumps", shape=shape, dim=sizes[-1][-1], stages=sizes)
+    shift = jnp.asarray(reduction.shift.reshape(shape), jnp.float32)
+    empty = Bumps(shift, sizes, key=jax.random.key(0))
+    first = replace(stages[0].basis, projection=reduction.matrix @ stages[0].basis.projection)
+    numbers = [
+        (basis.projection, basis.centres, basis.width, stage.coefficients[1:].T, stage.coefficients[0])
+        for stage, basis in zip(stages, (first, *(stage.basis for stage in stages[1:])), strict=True)
+    ]
+
+    def slots(bumps: Bumps) -> list:
+        return [
+            slot
+            for stage in bumps.stages
+            for slot in (stage.projection, stage.centres, stage.width, stage.layer.weight, stage.layer.bias)
+        ]
+
+    flat = [jnp.asarray(np.asarray(array), jnp.float32) for stage in numbers for array in stage]
+    return eqx.tree_at(slots, empty, flat), spec
+
+
+def _reduced_pairs(experience: Experience, reduction: Reduction) -> Pairs:
+    batches = list(_pair_batches(experience, reduction, SOME_PAIRS))
+    return Pairs(*(np.concatenate(ends) for ends in zip(*batches, strict=True)))
+
+
+def _pair_batches(experience: Experience, reduction: Reduction, most: int) -> Iterator[Pairs]:
+    """Transitions, all or `most` of them at random, both ends reduced."""
+    numbers = np.arange(min(experience.n_transitions, most))
+    if experience.n_transitions > most:
+        numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
+    indices = experience.transitions(numbers)
+    following = _observed(experience, indices + 1)
+    for here, there in zip(_observed(experience, indices), following, strict=True):
+        yield Pairs(reduction(here), reduction(there))
+
+
+def _observed(experience: Experience, indices: np.ndarray) -> Iterator[np.ndarray]:
+    """Observations in batches of bounded size."""
+    batch = max(1, min(8_192, BYTES // max(1, experience.observe(indices[:1]).nbytes)))
+    for begin in range(0, len(indices), batch):
+        yield experience.observe(indices[begin : begin + batch])
