@@ -8,6 +8,7 @@ data.
 import dataclasses
 import warnings
 from contextlib import suppress
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -131,11 +132,40 @@ def _by_trials(
     tried = closed_form.choose(
         learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
     )
+    networks = [] if fixed else _network_settings(settings, target)
+    for network in networks:
+        trial = _network_trial(network, target)
+        tried.append(trial)
+        if on_trial:
+            on_trial(len(tried), settings.trials, {"score": trial.score})
+        if trial.score < closed_form.BETTER * tried[0].score:
+            better = [trial, *(other for other in tried if other is not trial)]
+            return choose(network, target)[0], better
     best = tried[0]
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
     lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
     chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in names} | {"lam": lam}
     return dataclasses.replace(resolved, **chosen), tried
+
+
+def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSettings]:
+    """The networks that are tried after the bumps, as far as the number of trials allows."""
+    names: tuple[EncoderName, ...] = ("mlp", "fourier") if len(target.observation_shape) == 1 else ("conv",)
+    count = max(0, settings.trials - closed_form.MOST_TRIALS)
+    return [dataclasses.replace(settings, estimator="pairwise", encoder=name) for name in names[:count]]
+
+
+def _network_trial(settings: LearnSettings, target: Target) -> Trial:
+    """A network, trained on what bumps are fitted on and scored as they are."""
+    fit, validation = target.learned_from.split(closed_form.VALIDATION)
+    part = dataclasses.replace(target, experience=fit, held_out=0.0)
+    resolved = choose(settings, part)[0]
+    embed_all = partial(embed_batch, train(part, resolved).encoder)
+    most = closed_form.SOME_PAIRS
+    fitted, measured = (moments_of_experience(one, embed_all, most=most) for one in (fit, validation))
+    ritz = rayleigh_ritz(*fitted, resolved.dim)
+    score, _ = closed_form.held_out_score(ritz.coefficients, measured, resolved.dim)
+    return Trial(f"{resolved.encoder} network, {resolved.steps:,} steps of pairwise", score)
 
 
 def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:

@@ -34,7 +34,7 @@ from lapwing.progress import OnChunk
 
 SLOWNESSES = (0.5, 1.0, 0.0)
 """Powers p that are tried in the first stage; further stages have the first of them."""
-BUMPS = (150, 300, 600)
+BUMPS = (150, 300)
 """Numbers of bumps that are tried in the first stage, one after the other while the score falls."""
 FURTHER_BUMPS, MOST_STAGES = 300, 3
 LEAST_PASSED_ON = 20
@@ -43,6 +43,8 @@ WIDTHS, FURTHER_WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0), (2.0, 3.0, 4.5)
 """Widths that are tried in the first and in further stages, in median distances between centres."""
 CUTOFFS = (1e-9, 1e-7, 1e-5, 1e-3)
 """Directions whose variance is below this share of the largest are not used; those that are tried."""
+MOST_TRIALS = len(SLOWNESSES) + 1 + MOST_STAGES - 1
+"""More are never made."""
 BETTER = 0.99
 """What costs more is taken if the score falls below this share."""
 VALIDATION = 0.2
@@ -247,7 +249,7 @@ class _Search:
         for slowness in slownesses[: self.trials]:
             self.attempt((), slowness, counts[0], widths)
         best = min(self.done, key=lambda trial: trial.score)
-        for count in counts[1:2]:
+        for count in counts[1:]:
             if len(self.done) < self.trials:
                 found = self.attempt((), best.choice[0].slowness, count, widths)
                 best = found if found.score < BETTER * best.score else best

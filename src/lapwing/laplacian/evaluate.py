@@ -175,7 +175,7 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
     share = representation.config["settings"].get("held_out")
     if share and target.held_out:  # the share that φ was learned with, whatever the target would hold out now
         split = dataclasses.replace(target, held_out=share)
-        measures["held_out"] = held_out_measures(representation, split.learned_from, split.held_out_episodes)
+        measures["held_out"] = _held_out(representation, split)
     if target.world is not None:
         measures["distance_correlation"] = _distance_correlations(representation, target)
     if target.arena is not None:
@@ -184,6 +184,14 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
         goal = target.goal_observation()
         measures["distance_correlation"] = path_correlations(representation, states, goal, ways)
     return measures
+
+
+def _held_out(representation: Representation, target: Target) -> dict[str, Any]:
+    """What was measured when it was learned, if on these episodes; else the same on these."""
+    known = representation.config.get("held_out", {})
+    if known.get("sha256") == target.held_out_episodes.sha256():
+        return known
+    return held_out_measures(representation, target.learned_from, target.held_out_episodes)
 
 
 def _spectral_measures(

@@ -1,7 +1,8 @@
-"""How well eigenfunctions of continuous states hold on held-out episodes.
+"""How well eigenfunctions of continuous states hold: what held-out episodes and a second basis say.
 
 There is no exact spectrum to compare with. But functions that over-fitted the episodes learned from change
-faster along others of the same kind, are not orthonormal there, and are no eigenfunctions of them.
+faster along others of the same kind, and what φ lacks another basis may have (`reference`). The rest is
+chance: episodes are a sample, and held-out ones show how far others would turn the functions (`agreement`).
 """
 
 from functools import partial
@@ -11,18 +12,19 @@ import numpy as np
 
 from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
+from lapwing.laplacian.agreement import NO_EIGENVALUE, Counted, Stability, agreements, quotients, stability
+from lapwing.laplacian.closed_form import held_out_score
 from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.reference import Reference, fit_reference
 from lapwing.laplacian.representation import Representation, embed_batch
-from lapwing.laplacian.ritz import Moments, Ritz, moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.ritz import Embed, Moments, Ritz, mean_moments, moments_of_experience, rayleigh_ritz
 
 MOST_PAIRS = 100_000
-"""At most this many pairs of each part are measured on."""
-NEARLY_SAME = 0.1
-"""Eigenvalues that differ by less than this share count as one, and their functions as one eigenspace."""
-NO_EIGENVALUE = 1e-7
-"""Below this, eigenvalues are 0 but for rounding, as those of walks that never meet are."""
+"""At most this many pairs of either part are measured on."""
 AGREEMENT = 0.9
-"""From this cosine on, an eigenfunction counts as one of the held-out episodes too."""
+"""From this cosine on, two eigenfunctions count as the same."""
+CLEARLY = 1.05
+"""Of two eigenvalues, or sums of them, one is clearly larger from this factor on."""
 
 
 def held_out_measures(
@@ -38,73 +40,125 @@ def held_out_measures(
     Returns:
         `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
         difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
-        `orthonormality_error` on the held-out episodes; `agreement`, the cosine of each eigenfunction that
-        Rayleigh-Ritz finds on the held-out episodes with the saved ones of its eigenvalue; `trusted`, how
-        many from the first on agree; and whether the coefficients were `fitted_on_held_out` episodes as
-        well, as those of earlier versions were.
+        `orthonormality_error` on the held-out episodes; `agreement`, an estimate of the cosine of each
+        function with what many more episodes would give; what `_beside` says of the reference; `trusted`,
+        the indices of the functions that agree with both; `transitions`, how many were held out, and their
+        `sha256`; and whether the coefficients were `fitted_on_held_out` episodes as well, as those of earlier
+        versions were.
     """
-    moments = partial(moments_of_experience, embed=partial(embed_batch, representation.encoder))
-    sides = held_out.split(0.5)
-    if not all(side.n_episodes for side in sides):
-        raise DatasetError(
-            f"{len(held_out.observations)} held-out observations are too few to be halved; "
-            "raise held_out, or set it to 0"
-        )
-    halves = [moments(side, most=MOST_PAIRS // 2) for side in sides]
-    transitions = [side.n_transitions for side in sides]
-    drawing, second = (np.average(both, axis=0, weights=transitions) for both in zip(*halves, strict=True))
+    embed = partial(embed_batch, representation.encoder)
     coefficients = np.asarray(representation.coefficients, np.float64)
     saved = Ritz(representation.eigenvalues, coefficients, representation.dim)
-    spread = np.abs(np.subtract(*(quotients(coefficients, half) for half in halves))) / 2
-    # Eigenvalues that two halves of the episodes do not resolve count as one, for their order is chance.
-    unresolved = np.abs(np.subtract(*(_eigenvalues(half, representation.dim) for half in halves)))
-    refitted = rayleigh_ritz(drawing, second, representation.dim)
-    agreement = agreements(saved, refitted, second, unresolved[: len(refitted.eigenvalues)])
-    return {
-        "eigenvalues": quotients(coefficients, (drawing, second)).tolist(),
-        "spread": spread.tolist(),
-        "eigenvalues_learned": quotients(coefficients, moments(learned_from, most=MOST_PAIRS)).tolist(),
-        "orthonormality_error": distance_to_identity(coefficients.T @ second @ coefficients),
+    reference = fit_reference(learned_from, representation)
+    learned = moments_of_experience(learned_from, embed, most=MOST_PAIRS)
+    parts = _measured_parts(held_out, lambda seen: np.hstack([embed(seen), reference.columns(seen)]))
+    own = _of_columns(parts, np.arange(len(coefficients)))
+    chance = _chance(saved, (learned, min(learned_from.n_transitions, MOST_PAIRS)), own)
+    beside = _beside(saved, reference, mean_moments(parts), chance.uncertain)
+    agreement = np.minimum(chance.cosines, _chance_of_reference(saved, reference, parts, beside))
+    halves = [quotients(coefficients, mean_moments(own[half::2])) for half in (0, 1)]
+    all_held_out = mean_moments(own)
+    return beside | {
+        "eigenvalues": quotients(coefficients, all_held_out).tolist(),
+        "spread": (np.abs(np.subtract(*halves)) / 2).tolist(),
+        "eigenvalues_learned": quotients(coefficients, learned).tolist(),
+        "orthonormality_error": distance_to_identity(coefficients.T @ all_held_out[1] @ coefficients),
         "agreement": agreement.tolist(),
-        "trusted": int(np.argmax(np.append(agreement < AGREEMENT, True))),
+        "trusted": _trusted(agreement, beside),
         "transitions": held_out.n_transitions,
+        "sha256": held_out.sha256(),
         "fitted_on_held_out": representation.config.get("fitted_on_held_out", True),
     }
 
 
-def quotients(coefficients: np.ndarray, moments: Moments) -> np.ndarray:
-    """The Rayleigh quotient wᵀAw / wᵀBw of each column."""
-    drawing, second = moments
-    return np.sum(coefficients * (drawing @ coefficients), axis=0) / _sizes(coefficients, second) ** 2
+def _measured_parts(held_out: Experience, embed: Embed) -> list[Counted]:
+    """The moments of four parts of the held-out episodes, or of two, with how many pairs they are of.
+
+    Every second one is of the first half.
+    """
+    parts = held_out.split(0.5)
+    if not all(part.n_episodes for part in parts):
+        raise DatasetError(
+            f"{len(held_out.observations)} held-out observations are too few to be halved; "
+            "raise held_out, or set it to 0"
+        )
+    quarters = [part.split(0.5) for part in parts]
+    if all(quarter.n_episodes for quarter in (*quarters[0], *quarters[1])):
+        parts = [quarter for pair in zip(*quarters, strict=True) for quarter in pair]
+    most = MOST_PAIRS // len(parts)
+    return [(moments_of_experience(part, embed, most=most), min(part.n_transitions, most)) for part in parts]
 
 
-def agreements(one: Ritz, other: Ritz, second: np.ndarray, uncertain: np.ndarray | None = None) -> np.ndarray:
-    """The cosine of each function of `other` with the eigenspace of `one` that its eigenvalue is in.
+def _chance(saved: Ritz, learned: Counted, others: list[Counted]) -> Stability:
+    """How far the saved functions may be off by chance; one that its own data does not give is off too."""
+    dim, (moments, _) = len(saved.eigenvalues), learned
+    chance = stability(learned, others, dim)
+    refitted = rayleigh_ritz(*moments, len(saved.coefficients))
+    as_saved = agreements(refitted, saved, moments[1], chance.uncertain)
+    return Stability(np.minimum(chance.cosines, as_saved), chance.uncertain)
+
+
+def _chance_of_reference(
+    saved: Ritz, reference: Reference, parts: list[Counted], beside: dict[str, Any]
+) -> np.ndarray:
+    """The same of the reference, whose many columns see more of it; 1 where it lacks the function."""
+    dim, columns = len(saved.eigenvalues), len(saved.coefficients)
+    chosen = np.append(0, np.arange(columns, len(parts[0][0][0])))
+    others = _of_columns(parts, chosen)
+    cosines = stability(reference.learned, others, dim, cutoff=reference.cutoff).cosines
+    cosines[beside["reference_lacks"]] = 1.0
+    return cosines
+
+
+def _beside(saved: Ritz, reference: Reference, held_out: Moments, uncertain: np.ndarray) -> dict[str, Any]:
+    """The saved functions beside those of the reference, on held-out episodes.
 
     Args:
-        one: some eigenfunctions as combinations of columns.
-        other: others, of the same columns.
-        second: B, the second moment of the columns.
-        uncertain: how far the eigenvalues of `other` may be off: those as near count as one eigenspace too.
+        saved: the functions.
+        reference: others, of another basis.
+        held_out: moments of [1, φ, the columns of the reference].
+        uncertain: how far the eigenvalues may be off.
+
+    Returns:
+        `objective`, the smallest sum of Rayleigh quotients that the span of the saved functions has, and
+        `objective_reference`, that of as many functions of the reference, with its terms, the
+        `eigenvalues_reference`; `agreement_reference`, the cosine of each function with the reference's
+        eigenspace of its eigenvalue; and the indices of functions that the `reference_lacks`: they do not
+        agree, but its own eigenvalue is clearly larger, so it is in no position to judge.
     """
-    overlaps = one.coefficients.T @ second @ other.coefficients
-    sizes = np.outer(_sizes(one.coefficients, second), _sizes(other.coefficients, second))
-    difference = np.abs(one.eigenvalues[:, None] - other.eigenvalues[None])
-    larger = np.maximum(one.eigenvalues[:, None], other.eigenvalues[None])
-    slack = 0.0 if uncertain is None else uncertain
-    near = difference <= np.maximum(NEARLY_SAME * larger, NO_EIGENVALUE) + slack
-    same = near | np.eye(*overlaps.shape, dtype=bool)
-    cosines = np.sqrt(np.sum(np.where(same, overlaps / sizes, 0.0) ** 2, axis=0))
-    return np.minimum(cosines, 1.0)
+    second = held_out[1]
+    dim, columns = saved.coefficients.shape[1], len(saved.coefficients)
+    theirs = reference.ritz
+    own, others = np.zeros((len(second), dim)), np.zeros((len(second), len(theirs.eigenvalues)))
+    own[:columns], others[0], others[columns:] = saved.coefficients, *np.split(theirs.coefficients, [1])
+    values, their_values = (
+        _all(held_out_score(functions, held_out, dim)[1], dim) for functions in (own, others[:, :dim])
+    )
+    bases = theirs._replace(coefficients=others), saved._replace(coefficients=own)
+    cosines = agreements(*bases, second, uncertain)
+    larger = values * CLEARLY + NO_EIGENVALUE < their_values
+    return {
+        "objective": float(values.sum()),
+        "objective_reference": float(their_values.sum()),
+        "eigenvalues_reference": their_values.tolist(),
+        "agreement_reference": cosines.tolist(),
+        "reference_lacks": np.flatnonzero(larger & (cosines < AGREEMENT)).tolist(),
+    }
 
 
-def _eigenvalues(moments: Moments, dim: int) -> np.ndarray:
-    """Those that Rayleigh-Ritz finds, the last once more for each that is missing."""
-    found = rayleigh_ritz(*moments, dim).eigenvalues
-    return np.pad(found, (0, dim - len(found)), mode="edge")
+def _trusted(agreement: np.ndarray, beside: dict[str, Any]) -> list[int]:
+    """The functions that agree with both."""
+    second_opinion = np.array(beside["agreement_reference"])
+    second_opinion[beside["reference_lacks"]] = 1.0
+    return np.flatnonzero(np.minimum(agreement, second_opinion) >= AGREEMENT).tolist()
 
 
-def _sizes(coefficients: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """√E[f²] of each function, above 0."""
-    squares = np.sum(coefficients * (second @ coefficients), axis=0)
-    return np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
+def _all(eigenvalues: np.ndarray, dim: int) -> np.ndarray:
+    """As many as `dim`, above 0; a missing one counts 1, about what a random function has."""
+    return np.pad(np.maximum(eigenvalues, 0.0), (0, dim - len(eigenvalues)), constant_values=1.0)
+
+
+def _of_columns(parts: list[Counted], chosen: np.ndarray) -> list[Counted]:
+    """The moments of some of the functions."""
+    rows = np.ix_(chosen, chosen)
+    return [((drawing[rows], second[rows]), count) for (drawing, second), count in parts]

@@ -15,7 +15,9 @@ from lapwing.errors import LapwingWarning
 from lapwing.laplacian import closed_form
 from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
+from lapwing.laplacian.distances import trusted_mask
 from lapwing.laplacian.encoders import Encoder, EncoderSpec
+from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import (
     Embed,
@@ -112,6 +114,9 @@ def represent(
 ) -> Representation:
     """The representation that a trained encoder gives, with its eigenfunctions over the data of `target`.
 
+    Where episodes are held out, its `config` says what they say of the eigenfunctions: which are `trusted`,
+    and so used for distances, and why, under `held_out`.
+
     Args:
         target: what φ was learned from.
         settings: how; they are saved with it.
@@ -154,6 +159,9 @@ def represent(
             },
         },
     )
+    if target.held_out and settings.rotate:
+        measured = held_out_measures(representation, target.learned_from, target.held_out_episodes)
+        representation.config.update(trusted=measured["trusted"], held_out=measured)
     representation.config["step"] = step_size(representation, target, settings.seed)
     return representation
 
@@ -187,8 +195,11 @@ def step_size(representation: Representation, target: Target, seed: int) -> dict
     if target.states is None and ends[0].ndim == 2:
         lengths = np.linalg.norm(ends[1] - ends[0], axis=1)
         length = float(np.median(lengths[lengths > 0])) if lengths.any() else None
+    # Where none is trusted, distances are made of all: no reason to warn before there is one.
+    trusted = bool(trusted_mask(representation.config.get("trusted"), representation.dim).any())
     changes = {
-        name: _change(*(representation.embed(end, name) for end in ends)) for name in representation.filters
+        name: _change(*(representation.embed(end, name, trusted_only=trusted) for end in ends))
+        for name in representation.filters
     }
     return {"observation": length, "distance": {name: change for name, change in changes.items() if change}}
 

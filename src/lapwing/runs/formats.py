@@ -5,7 +5,7 @@ are left as they are.
 """
 
 from pathlib import Path
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from lapwing.errors import CheckpointError, ConfigError
@@ -26,7 +26,8 @@ _TARGETS_OF_FORMAT_1 = ("maze", "arena", "plane", "gym", "env", "minari", "data"
 class HeldOut(TypedDict):
     """What held-out episodes say of a representation."""
 
-    trusted: int
+    trusted: list[int] | int
+    """The indices; in files of earlier versions how many from the first on."""
     transitions: int
     orthonormality_error: float
     agreement: list[float]
@@ -107,9 +108,9 @@ class AgentRow(TypedDict):
 class LearnRow(AgentRow):
     """A line of metrics.jsonl of `lapwing learn`."""
 
-    loss: float
-    graph_drawing: float
-    penalty: float
+    loss: NotRequired[float]
+    graph_drawing: NotRequired[float]
+    penalty: NotRequired[float]
 
 
 def result_format(config: dict[str, Any]) -> Any:
@@ -153,9 +154,11 @@ def fits(value: Any, annotation: Any) -> bool:
         (True, False, False)
     """
     kind, parts = get_origin(annotation), get_args(annotation)
+    if annotation is NoneType:
+        return value is None
     if kind is Literal:
         return isinstance(value, str) and value in parts
-    if NoneType in parts:
+    if kind is UnionType:
         return any(fits(value, part) for part in parts)
     if kind is list:
         return isinstance(value, list) and all(fits(each, parts[0]) for each in value)
