@@ -231,6 +231,45 @@ def test_the_true_chain_has_no_pairs_to_draw(true_four_room, estimator):
         resolved(true_four_room, estimator=estimator)
 
 
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"encoder": "bumps", "estimator": "pairwise"}, "encoder"),
+        ({"encoder": "mlp", "estimator": "closed-form"}, "encoder"),
+        ({"estimator": "closed-form", "steps": 100}, "steps"),
+        ({"encoder": "bumps", "hidden": (8,)}, "hidden"),
+        ({"estimator": "closed-form", "preset": "paper"}, "steps"),
+        ({"bumps": (100,), "learning_rate": 0.1}, "learning_rate"),
+        ({"bumps": (100,), "estimator": "pairwise"}, "bumps"),
+        ({"cutoff": (1e-3,), "estimator": "sampled"}, "cutoff"),
+    ],
+)
+def test_gradient_steps_and_the_closed_form_do_not_mix(continuous, settings, named):
+    with pytest.raises(ConfigError, match=rf"^{named}\b"):
+        resolved(continuous, **settings)
+
+
+@pytest.mark.parametrize("settings", [{"encoder": "bumps"}, {"bumps": (20,)}, {"estimator": "closed-form"}])
+def test_bumps_are_asked_for_by_any_of_their_names(walked, settings):
+    """Of enumerated states as well, which have vectors."""
+    chosen = quietly(walked, dim=3, trials=1, **settings)
+    assert (chosen.estimator, chosen.encoder) == ("closed-form", "bumps")
+    assert chosen.bumps is not None
+    assert chosen.bumps[0] <= 150
+
+
+def test_bumps_are_of_episodes_of_vectors_or_images(true_four_room):
+    for target in (true_four_room, target_of("FourRoom", transitions=1_000, observation="index")):
+        with pytest.raises(ConfigError, match="closed-form"):
+            resolved(target, estimator="closed-form")
+
+
+@pytest.mark.parametrize("name", ["steps", "hidden", "encoder", "batch"])
+def test_a_setting_of_networks_asks_for_one(continuous, name):
+    value = {"steps": 5, "hidden": (8,), "encoder": "mlp", "batch": 8}[name]
+    assert quietly(continuous, dim=3, **{name: value}).estimator == "pairwise"
+
+
 def test_too_many_or_continuous_states_cannot_be_summed_over(continuous):
     with pytest.raises(ConfigError, match=r"estimator exact.*--estimator pairwise"):
         resolved(continuous, estimator="exact")

@@ -7,6 +7,7 @@ data.
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -47,6 +48,8 @@ GRADIENT_SETTINGS = (
     "standardise",
 )
 """Settings that closed-form has no use for."""
+STAGE_SETTINGS = tuple(field.name for field in dataclasses.fields(closed_form.StageChoice))
+"""Settings that nothing else has a use for."""
 FOLDS = 4
 PATIENCE = 30
 """A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
@@ -126,8 +129,7 @@ def _by_trials(
     settings: LearnSettings, resolved: ResolvedSettings, target: Target, on_trial: OnChunk | None
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The bumps that serve validation episodes best; or a network, if it does so better."""
-    names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
-    fixed = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    fixed = {name: getattr(settings, name) for name in _given(settings, STAGE_SETTINGS)}
     learned_from = target.learned_from
     tried = closed_form.choose(
         learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
@@ -144,8 +146,8 @@ def _by_trials(
     best = tried[0]
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
     lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
-    chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in names} | {"lam": lam}
-    return dataclasses.replace(resolved, **chosen), tried
+    chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in STAGE_SETTINGS}
+    return dataclasses.replace(resolved, lam=lam, **chosen), tried
 
 
 def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSettings]:
@@ -200,13 +202,18 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
 
 def default_estimator(settings: LearnSettings, target: Target) -> Estimator:
     """No gradient steps for continuous vectors, unless a setting asks for them."""
+    if settings.encoder == "bumps" or _given(settings, STAGE_SETTINGS):
+        return "closed-form"
     if target.states is not None:
         return "exact" if len(target.states) <= DENSE_LIMIT else "pairwise"
-    if settings.encoder == "bumps":
-        return "closed-form"
     plain = settings.preset == "default" and settings.encoder is None and settings.rotate
-    gradient = any(getattr(settings, name) != getattr(LearnSettings, name) for name in GRADIENT_SETTINGS)
+    gradient = _given(settings, GRADIENT_SETTINGS)
     return "closed-form" if plain and not gradient and len(target.observation_shape) == 1 else "pairwise"
+
+
+def _given(settings: LearnSettings, names: Sequence[str]) -> list[str]:
+    """Which of these settings are not left at their defaults."""
+    return [name for name in names if getattr(settings, name) != getattr(LearnSettings, name)]
 
 
 def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
@@ -218,6 +225,12 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
     if estimator == "closed-form":
         _check_closed_form(settings, target)
         return
+    stages = _given(settings, STAGE_SETTINGS)
+    if stages:
+        raise ConfigError(
+            f"{stages[0]}={getattr(settings, stages[0])!r} is of bumps, and estimator {estimator} has none; "
+            "leave one of them out"
+        )
     if estimator == "exact":
         if target.n_states is None:
             raise ConfigError(
@@ -241,7 +254,7 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
 
 
 def _check_closed_form(settings: LearnSettings, target: Target) -> None:
-    given = [name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(LearnSettings, name)]
+    given = _given(settings, GRADIENT_SETTINGS)
     if given:
         raise ConfigError(
             f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form "
