@@ -18,8 +18,7 @@ from lapwing.cli.parse import parse
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
 
     from lapwing.figures.reproduce import Reproduced
     from lapwing.runs.learn import Outcome
@@ -264,10 +263,10 @@ def _new_folder(target: str, ending: str = "") -> Path:
 
 
 def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -> None:
-    from lapwing.cli.report import draw_all, summary_table
+    from lapwing.cli.report import draw_all, report
 
     pictures = draw_all(outcome, out / "figures")
-    _show_run(summary_table(outcome), pictures, outcome.result, out, console, as_json)
+    _show_run(report(outcome), pictures, outcome.result, out, console, as_json)
 
 
 def _show_agent(outcome: "AgentOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
@@ -285,15 +284,15 @@ def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, a
 
 
 def _show_run(
-    table: "Table",
+    report: "RenderableType",
     pictures: list[Path],
     result: dict[str, Any],
     out: Path,
     console: "Console",
     as_json: bool,
 ) -> None:
-    console.print(table)
     console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
+    console.print(report)
     if as_json:
         print(json.dumps(result, allow_nan=False))
 

@@ -21,6 +21,7 @@ from lapwing.plots.representations import (
     draw_over_features,
     draw_scatter,
     draw_spectrum,
+    draw_trials,
     telling_features,
     title_of,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "draw_spectrum",
     "draw_strip",
     "draw_success",
+    "draw_trials",
     "policy_frames",
     "save_animation",
     "save_figure",
