@@ -11,12 +11,14 @@ import jax
 import numpy as np
 
 from lapwing._version import __version__
+from lapwing.data.experience import Experience
 from lapwing.errors import LapwingWarning
 from lapwing.laplacian import closed_form
 from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.distances import trusted_mask
 from lapwing.laplacian.encoders import Encoder, EncoderSpec
+from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import (
@@ -66,6 +68,8 @@ def learn_resolved(
         checkpoints: where training is resumed from, and its state saved.
         on_progress: called with ("learning", step, last step, metrics).
     """
+    if target.states is None:
+        _warn_of_parts(target.learned_from)
     learn = solve if settings.estimator == "closed-form" else train
     trained = learn(target, settings, checkpoints=checkpoints, on_chunk=within("learning", on_progress))
     most_pairs = SOME_PAIRS if settings.estimator == "closed-form" else MOST_PAIRS
@@ -102,6 +106,18 @@ def solve(
     if on_chunk:
         on_chunk(1, 1, row)
     return Trained(encoder, spec, watch.working, watch.compiling, 0.0)
+
+
+def _warn_of_parts(learned_from: Experience) -> None:
+    """As is done of enumerated states when settings are chosen."""
+    parts = sampled_flow(learned_from).parts
+    if parts > 1:
+        warnings.warn(
+            f"the data falls into {parts} parts between which no transition was seen: the first "
+            "eigenfunctions separate the parts; more data may join them",
+            LapwingWarning,
+            stacklevel=3,
+        )
 
 
 def represent(
