@@ -165,8 +165,9 @@ class EncoderSpec:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "EncoderSpec":
         """What `dataclasses.asdict` gave, with lists for tuples; earlier versions knew no stages."""
-        lists = {name: tuple(values[name]) for name in ("shape", "hidden")}
-        return cls(**(values | lists | {"stages": tuple(map(tuple, values.get("stages", ())))}))
+        fields: dict[str, Any] = values | {name: tuple(values[name]) for name in ("shape", "hidden")}
+        fields["stages"] = tuple(map(tuple, values.get("stages", ())))
+        return cls(**fields)
 
     def __post_init__(self) -> None:
         """Refuse an encoder that cannot take such observations."""

@@ -24,9 +24,11 @@ from lapwing.laplacian.representation import Representation, embed_batch, mean_d
 from lapwing.laplacian.ritz import (
     Embed,
     Moments,
+    Ritz,
     moments_of_chain,
     moments_of_experience,
     rayleigh_ritz,
+    ritz_of_chain,
     unrotated,
     with_fixed_signs,
 )
@@ -141,9 +143,8 @@ def represent(
         most_pairs: eigenfunctions are fitted on at most this many pairs.
     """
     embed = partial(embed_batch, encoder)
-    solve = rayleigh_ritz if settings.rotate else unrotated
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
-    ritz = with_fixed_signs(solve(*_moments(target, embed, most_pairs), settings.dim), phi)
+    ritz = with_fixed_signs(_solved(target, settings, embed, most_pairs), phi)
     if len(ritz.eigenvalues) < settings.dim:
         warnings.warn(
             f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
@@ -180,6 +181,14 @@ def represent(
         representation.config.update(trusted=measured["trusted"], held_out=measured)
     representation.config["step"] = step_size(representation, target, settings.seed)
     return representation
+
+
+def _solved(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -> Ritz:
+    """The eigenfunctions; of enumerated states by P_λ, for the roughness of φ hides slow ones at one step."""
+    if target.states is not None and settings.rotate:
+        return ritz_of_chain(target.one_step, embed(target.states), settings.dim, settings.lam)
+    solve = rayleigh_ritz if settings.rotate else unrotated
+    return solve(*_moments(target, embed, most), settings.dim)
 
 
 def _moments(target: Target, embed: Embed, most: int) -> Moments:
