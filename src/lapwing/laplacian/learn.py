@@ -29,6 +29,7 @@ from lapwing.laplacian.ritz import (
     moments_of_chain,
     moments_of_experience,
     rayleigh_ritz,
+    ritz_of_chain,
     unrotated,
     with_fixed_signs,
 )
@@ -202,10 +203,15 @@ def represent(
 
 
 def _ritz(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -> Ritz:
-    """The eigenfunctions over the columns of φ; of a graph they are known already."""
+    """The eigenfunctions; of enumerated states by P_λ, for the roughness of φ hides slow ones at one step.
+
+    Those of a graph are known already, where φ extends them.
+    """
     if target.graph is not None and settings.estimator == "closed-form":
         values, _ = target.eigenpairs(settings.dim + settings.oversample)
         return extended_ritz(values, _extended_scale(target, settings), settings.dim)
+    if target.states is not None and settings.rotate:
+        return ritz_of_chain(target.one_step, embed(target.states), settings.dim, settings.lam)
     solve = rayleigh_ritz if settings.rotate else unrotated
     return solve(*_moments(target, embed, most), settings.dim)
 
