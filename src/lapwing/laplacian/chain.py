@@ -358,12 +358,13 @@ def _by_products(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarra
     """
     size = len(start)
     rounds = LANCZOS_PRODUCTS // (LANCZOS_VECTORS - d)
-    limits: Any = {"which": "LA", "ncv": LANCZOS_VECTORS, "maxiter": rounds}
+    limits: dict[str, Any] = {"which": "LA", "ncv": LANCZOS_VECTORS, "maxiter": rounds}
     try:
         largest, vectors = eigsh(operator, k=d, v0=start, **limits)
         # Of several equal eigenvalues some may be missing. Then another start finds them in what remains.
         rest = _operator(size, lambda x: operator @ x - vectors @ (largest * (vectors.T @ x)))
-        missed = eigsh(rest, k=1, v0=start[::-1], tol=1e-4, return_eigenvectors=False, **limits)
+        rough: dict[str, Any] = limits | {"tol": 1e-4, "return_eigenvectors": False}
+        missed = eigsh(rest, k=1, v0=start[::-1], **rough)
     except ArpackNoConvergence:
         return None
     return None if missed[0] > largest.min() else (1 - largest, vectors)
@@ -373,14 +374,16 @@ def _by_inversion(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarr
     """Eigenpairs of I - operator shifted to just above zero and inverted: the smallest are well apart."""
     size = operator.shape[0]
     if isinstance(operator, np.ndarray):
-        return eigsh(np.eye(size) - operator, k=d, sigma=SHIFT, which="LM", v0=start)
+        found: Any = eigsh(np.eye(size) - operator, k=d, sigma=SHIFT, which="LM", v0=start)
+        return found
     laplacian = (sparse.eye_array(size) - operator).tocsc()
     shifted = (laplacian - SHIFT * sparse.eye_array(size)).tocsc()
     factors = splu(
         shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )
     inverse = _operator(size, factors.solve)
-    return eigsh(laplacian, k=d, sigma=SHIFT, OPinv=inverse, which="LM", v0=start)
+    found = eigsh(laplacian, k=d, sigma=SHIFT, OPinv=inverse, which="LM", v0=start)
+    return found
 
 
 def _with_constant_first(vectors: np.ndarray, values: np.ndarray, root: np.ndarray) -> np.ndarray:
