@@ -56,6 +56,8 @@ STAGE_SETTINGS = tuple(field.name for field in dataclasses.fields(closed_form.St
 FOLDS = 4
 PATIENCE = 30
 """A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
+EXACT_STEPS: dict[EncoderName, int] = {"linear": 2_000, "conv": 4_000}
+"""Of `exact`, where they do not depend on how many states there are."""
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
 
 
@@ -218,8 +220,8 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
         return 1
     if estimator != "exact":
         return 6_000
-    if encoder == "conv":
-        return 2_500
+    if encoder in EXACT_STEPS:
+        return EXACT_STEPS[encoder]
     return 1_000 if (states or 0) <= 500 else 1_500
 
 

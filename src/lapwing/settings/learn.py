@@ -56,7 +56,7 @@ class LearnSettings(SavedSettings):
     estimator: Annotated[
         Estimator | None,
         chosen_by_lapwing(
-            "exact for up to 5,000 enumerated states, closed-form for continuous vectors, else pairwise"
+            "exact for enumerated states, closed-form for continuous vectors, else pairwise"
         ),
     ] = None
     """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none); or closed-form,
@@ -71,7 +71,7 @@ class LearnSettings(SavedSettings):
     """β, the weight of the orthonormality penalty."""
     delta: float = 1.0
     """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
-    steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 2,500, else 6,000")] = None
+    steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 4,000, else 6,000")] = None
     """Gradient steps."""
     stop: Annotated[int | None, chosen_by_lapwing("steps, or as held-out episodes say if data is scarce")] = (
         None
