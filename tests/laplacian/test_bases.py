@@ -35,7 +35,7 @@ class TestReduction:
     def test_what_is_constant_counts_nothing(self):
         seen = np.column_stack([RNG.standard_normal(100), np.full(100, 7.0)])
         reduction = Reduction.of(seen)
-        np.testing.assert_array_equal(reduction(seen + [0, 3])[:, 1], 0)
+        np.testing.assert_array_equal(reduction(seen + np.array([0, 3]))[:, 1], 0)
         assert not Reduction.of(np.ones((5, 2))).matrix.any()
 
     def test_of_many_numbers_the_principal_components(self):
