@@ -14,90 +14,10 @@ from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.integrations.online_learner import OnlineLearner
 from lapwing.laplacian.encoders import EncoderSpec
-from lapwing.laplacian.held_out import AGREEMENT, NEARLY_SAME, agreements, held_out_measures
+from lapwing.laplacian.held_out import AGREEMENT, CLEARLY, held_out_measures
 from lapwing.laplacian.representation import Representation, embed_batch
-from lapwing.laplacian.ritz import Ritz, moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
 from tests.support.representations import random_representation
-
-# Agreement of two sets of functions
-
-
-def functions(columns: np.ndarray, eigenvalues) -> Ritz:
-    return Ritz(np.asarray(eigenvalues, float), columns, len(columns))
-
-
-def turned(first: int, second: int, angle: float, size: int = 5) -> np.ndarray:
-    """The rotation by an angle in the plane of two axes."""
-    matrix = np.eye(size)
-    matrix[first, first] = matrix[second, second] = np.cos(angle)
-    matrix[second, first] = np.sin(angle)
-    matrix[first, second] = -np.sin(angle)
-    return matrix
-
-
-def orthonormal_under(second: np.ndarray) -> np.ndarray:
-    """Columns w with wᵀ B w = 1."""
-    return np.linalg.inv(np.linalg.cholesky(second)).T
-
-
-@st.composite
-def moments(draw) -> np.ndarray:
-    """Some B."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
-    half = rng.standard_normal((8, 5))
-    return half.T @ half / 8 + 0.1 * np.eye(5)
-
-
-@given(moments(), st.floats(0, np.pi / 2), st.integers(1, 3), st.integers(0, 2**16))
-def test_a_rotation_between_two_eigenspaces_costs_its_cosine(second, angle, first, seed):
-    """Whatever B is, and whatever the length and the sign of functions."""
-    apart = [0.0, 0.1, 0.2, 0.4, 0.8]
-    columns = orthonormal_under(second)
-    scales = np.random.default_rng(seed).uniform(0.5, 2, 5) * np.array([1, -1, 1, -1, 1])
-    one = functions(columns * scales, apart)
-    other = functions(columns @ turned(first, first + 1, angle), apart)
-    expected = np.ones(5)
-    expected[[first, first + 1]] = np.cos(angle)
-    np.testing.assert_allclose(agreements(one, other, second), expected, atol=1e-9)
-    np.testing.assert_allclose(agreements(other, one, second), expected, atol=1e-9)
-
-
-@given(moments(), st.floats(0, np.pi / 2), st.floats(0, 0.99 * NEARLY_SAME))
-def test_a_repeated_eigenvalue_is_one_eigenspace(second, angle, difference):
-    """Any basis of it is as good as another, also where the two eigenvalues differ a little."""
-    columns = orthonormal_under(second)
-    eigenvalues = [0.0, 0.1, 0.3 * (1 - difference), 0.3, 0.8]
-    one = functions(columns, eigenvalues)
-    other = functions(columns @ turned(2, 3, angle), eigenvalues)
-    np.testing.assert_allclose(agreements(one, other, second), 1, atol=1e-9)
-
-
-def test_functions_that_change_places_agree_only_within_an_eigenspace():
-    swapped = np.eye(3)[:, [0, 2, 1]]
-    for eigenvalues, expected in (([0, 0.1, 0.2], [1, 0, 0]), ([0, 0.1, 0.105], [1, 1, 1])):
-        one, other = functions(np.eye(3), eigenvalues), functions(swapped, eigenvalues)
-        np.testing.assert_allclose(agreements(one, other, np.eye(3)), expected, atol=1e-12)
-
-
-def test_a_function_that_vanishes_agrees_with_nothing():
-    gone = np.eye(3)
-    gone[2, 2] = 0
-    found = agreements(functions(gone, [0, 0.1, 0.2]), functions(np.eye(3), [0, 0.1, 0.2]), np.eye(3))
-    np.testing.assert_allclose(found, [1, 1, 0], atol=1e-12)
-
-
-def test_walks_that_never_meet_share_the_eigenvalue_0():
-    """Any combination of the constants of the two parts is an eigenfunction, and 0 comes with rounding."""
-    mixed = turned(0, 1, 0.7, 3)
-    one, other = functions(np.eye(3), [0, 3e-9, 0.2]), functions(mixed, [1e-13, 2e-10, 0.2])
-    np.testing.assert_allclose(agreements(one, other, np.eye(3)), 1)
-
-
-def test_fewer_functions_on_one_side():
-    whole, part = functions(np.eye(3), [0, 0.1, 0.2]), functions(np.eye(3)[:, :2], [0, 0.1])
-    np.testing.assert_allclose(agreements(part, whole, np.eye(3)), [1, 1, 0])
-    np.testing.assert_allclose(agreements(whole, part, np.eye(3)), [1, 1])
-
 
 N, DIM = 8, 4
 PATH = np.array([[max(state - 1, 0), min(state + 1, N - 1)] for state in range(N)])
@@ -147,49 +67,74 @@ def counted(experience: Experience) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @pytest.mark.parametrize("lengths", [[40] * 20, [30, 200, 25, 60, 150, 10, 2, 90, 33], [500], [300, 7]])
 def test_every_number_by_counting(lengths):
-    """Also where the two halves are of different size, and where one episode is cut in two."""
+    """Also where the parts are of different size, and where one episode is cut in two."""
     learned_from, held_out = walks([50] * 40, seed=0), walks(lengths, seed=1)
     found = measured(ONE_HOT, learned_from, held_out)
+    first, second = quarters(held_out)
     seen_values, saved, _ = counted(learned_from)
-    _, other, rho = counted(joined(held_out))
-    np.testing.assert_allclose(
-        found["eigenvalues"], quotients_by_counting(saved, joined(held_out)), atol=1e-5
-    )
+    everything = joined([*first, *second])
+    _, _, rho = counted(everything)
+    np.testing.assert_allclose(found["eigenvalues"], quotients_by_counting(saved, everything), atol=1e-5)
     np.testing.assert_allclose(found["eigenvalues_learned"], seen_values, atol=1e-5)
-    halves = [quotients_by_counting(saved, half) for half in held_out.split(0.5)]
+    halves = [quotients_by_counting(saved, joined(half)) for half in (first, second)]
     np.testing.assert_allclose(found["spread"], np.abs(halves[0] - halves[1]) / 2, atol=1e-5)
     error = np.linalg.norm(saved.T @ (rho[:, None] * saved) - np.eye(DIM)) / np.sqrt(DIM)
     assert found["orthonormality_error"] == pytest.approx(error, rel=1e-4)
-    sizes = np.sqrt(np.sum(rho[:, None] * saved**2, axis=0))
-    cosines = np.abs(np.sum(rho[:, None] * saved * other, axis=0)) / sizes
-    np.testing.assert_allclose(found["agreement"], cosines, atol=1e-5)
-    assert found["trusted"] == next((i for i, c in enumerate(cosines) if c < AGREEMENT), DIM)
+    values = scipy.linalg.eigh(*projected(saved, everything), eigvals_only=True)
+    assert found["objective"] == pytest.approx(values.sum(), rel=1e-4)
+    bounds = stability_by_counting(learned_from, [*first, *second])
+    assert np.all(np.array(found["agreement"]) <= bounds + 1e-4)
+    assert set(found["trusted"]) <= set(np.flatnonzero(bounds >= AGREEMENT))
     assert found["transitions"] == sum(lengths) - len(lengths)
 
 
 def quotients_by_counting(functions: np.ndarray, experience: Experience) -> np.ndarray:
     """Half the mean squared change of each function in a step, over its mean square at both ends."""
+    drawing, second = projected(functions, experience)
+    return np.diag(drawing) / np.diag(second)
+
+
+def projected(functions: np.ndarray, experience: Experience) -> tuple[np.ndarray, np.ndarray]:
+    """(A, B) of functions, given by their values at the states."""
     inside = np.setdiff1d(np.arange(len(experience.observations)), experience.ends)
     u, v = (functions[experience.observations[at]] for at in (inside, inside + 1))
-    return np.mean((u - v) ** 2, axis=0) / np.mean(u**2 + v**2, axis=0)
+    count = 2 * len(inside)
+    return (u - v).T @ (u - v) / count, (u.T @ u + v.T @ v) / count
 
 
-def joined(experience: Experience) -> Experience:
-    """What both halves hold together: a cut loses the transition across it."""
-    first, second = experience.split(0.5)
-    lengths = [*first.lengths, *second.lengths]
-    return Experience(np.concatenate([first.observations, second.observations]), lengths, np.arange(N))
+def stability_by_counting(learned_from: Experience, parts: list[Experience]) -> np.ndarray:
+    """By how much each part, added to what was learned from, turns the functions; scaled and averaged."""
+    _, saved, _ = counted(learned_from)
+    turns = []
+    for part in parts:
+        _, other, rho = counted(joined([learned_from, part]))
+        sizes = np.sqrt(np.sum(rho[:, None] * saved**2, axis=0))
+        cosines = np.abs(np.sum(rho[:, None] * saved * other, axis=0)) / sizes
+        scale = 1 + learned_from.n_transitions / part.n_transitions
+        turns.append(scale * (1 / np.minimum(cosines, 1) ** 2 - 1))
+    return 1 / np.sqrt(1 + np.mean(turns, axis=0))
 
 
-def test_functions_are_trusted_from_the_first_on():
-    """Where the second does not come out again, no later one counts."""
+def quarters(experience: Experience) -> list[list[Experience]]:
+    """Both parts of both halves: a cut loses the transition across it."""
+    return [list(half.split(0.5)) for half in experience.split(0.5)]
+
+
+def joined(parts: list[Experience]) -> Experience:
+    """All of them."""
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Experience(np.concatenate([part.observations for part in parts]), lengths, np.arange(N))
+
+
+def test_functions_of_other_episodes_are_not_trusted():
+    """Where another path is walked, the eigenfunctions are others."""
     learned_from = walks([50] * 40, seed=0)
     mirrored = Experience(PERMUTED[learned_from.observations], learned_from.lengths, np.arange(N))
     found = measured(ONE_HOT, learned_from, mirrored)
     assert found["agreement"][0] == pytest.approx(1)
     assert found["agreement"][1] < AGREEMENT
-    assert found["trusted"] == 1
-    assert measured(ONE_HOT, learned_from, learned_from)["trusted"] == DIM
+    assert found["trusted"] == [0]
+    assert measured(ONE_HOT, learned_from, learned_from)["trusted"] == list(range(DIM))
 
 
 PERMUTED = np.array([0, 4, 1, 5, 2, 6, 3, 7])
@@ -221,7 +166,7 @@ def test_too_little_to_be_halved(lengths):
 def test_the_least_that_can_be_halved(lengths):
     found = measured(ONE_HOT, walks([50] * 8, 0), walks(lengths, 1))
     assert np.isfinite(found["eigenvalues"]).all()
-    assert found["trusted"] <= DIM
+    assert set(found["trusted"]) <= set(range(DIM))
 
 
 def test_the_saved_coefficients_are_what_is_measured():
@@ -230,7 +175,9 @@ def test_the_saved_coefficients_are_what_is_measured():
     right = fitted(ONE_HOT, learned_from)
     wrong = dataclasses.replace(right, coefficients=2 * right.coefficients[:, [0, 3, 2, 1]])
     found, expected = (held_out_measures(rep, learned_from, held_out) for rep in (wrong, right))
-    assert (found["trusted"], expected["trusted"]) == (1, DIM)
+    assert (found["trusted"], expected["trusted"]) == ([0, 2], [0, 1, 2, 3]), (
+        "each on its own, not the first few"
+    )
     for name in ("eigenvalues", "eigenvalues_learned"):
         np.testing.assert_allclose(found[name], np.array(expected[name])[[0, 3, 2, 1]], rtol=1e-5, atol=1e-7)
     assert found["orthonormality_error"] > 2 > expected["orthonormality_error"]
@@ -276,8 +223,8 @@ def waves() -> Representation:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_with_much_data_all_is_trusted_and_with_little_the_constant_alone(waves, held_out, seed):
     few, some, many = (measured(waves, plane(count, seed), held_out, 6) for count in (100, 500, 10_000))
-    assert (few["trusted"], many["trusted"]) == (1, 6)
-    assert few["trusted"] < some["trusted"] < many["trusted"]
+    assert many["trusted"] == list(range(6))
+    assert len(few["trusted"]) < len(some["trusted"]) < 6
     # Over-fitted: smoother along the walks that it was fitted to than along others.
     assert few["eigenvalues_learned"][-1] < 0.8 * few["eigenvalues"][-1]
     np.testing.assert_allclose(many["eigenvalues_learned"], many["eigenvalues"], rtol=0.15, atol=1e-6)
@@ -302,8 +249,8 @@ def test_a_learned_phi_that_has_seen_little_is_not_trusted(held_out):
         for _ in range(2):
             learner.update(episodes)
         found[transitions] = held_out_measures(learner.representation, learned_from, held_out)
-    assert found[100]["trusted"] <= 2
-    assert found[10_000]["trusted"] >= 5
+    assert len(found[100]["trusted"]) <= 2
+    assert len(found[10_000]["trusted"]) >= 5
     first = {
         transitions: one["eigenvalues_learned"][1] / one["eigenvalues"][1]
         for transitions, one in found.items()
@@ -312,12 +259,56 @@ def test_a_learned_phi_that_has_seen_little_is_not_trusted(held_out):
     assert first[10_000] == pytest.approx(1, abs=0.2)
 
 
+def of_waves(waves: Representation, shortest: float, longest: float) -> Representation:
+    """The same of other frequencies."""
+    rng = np.random.default_rng(1)
+    angles, sizes = rng.uniform(0, 2 * np.pi, 60), rng.uniform(shortest, longest, 60)
+    directions = sizes[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    net = eqx.tree_at(lambda net: net.directions, waves.encoder, directions.astype(np.float32))
+    return dataclasses.replace(waves, encoder=net)
+
+
+def test_what_phi_lacks_the_reference_has(waves, held_out):
+    """Waves that are all too short have stable eigenfunctions among them, which are none of the rectangle."""
+    learned_from = plane(10_000, seed=3)
+    poor = measured(of_waves(waves, 14, 16), learned_from, held_out, 6)
+    good = measured(waves, learned_from, held_out, 6)
+    assert poor["objective"] > 1.5 * poor["objective_reference"]
+    assert good["objective"] < CLEARLY * good["objective_reference"]
+    assert max(poor["agreement_reference"][1:]) < AGREEMENT < min(good["agreement_reference"])
+    assert (poor["trusted"], good["trusted"]) == ([0], list(range(6)))
+
+
+def test_a_reference_that_lacks_a_function_does_not_judge_it():
+    """The states of three clusters are scattered over the numbers that the reference sees."""
+    size, rng = 300, np.random.default_rng(0)
+    members = rng.permutation(size).reshape(3, -1)
+
+    def scattered(seed: int) -> Experience:
+        rng = np.random.default_rng(seed)
+        clusters, walk = rng.integers(3, size=400), []
+        for _ in range(51):
+            walk.append(members[clusters, rng.integers(size // 3, size=400)])
+            clusters = np.where(rng.random(400) < 0.05, rng.integers(3, size=400), clusters)
+        return Experience(np.stack(walk, axis=1).reshape(-1), [51] * 400, np.arange(size))
+
+    flat = random_representation(EncoderSpec("linear", (), size, size))
+    one_hot = dataclasses.replace(
+        flat, encoder=eqx.tree_at(lambda net: net.weight, flat.encoder, np.eye(size, dtype=np.float32))
+    )
+    found = measured(one_hot, scattered(1), scattered(2), 3)
+    assert found["objective"] < 0.5 * found["objective_reference"]
+    assert found["reference_lacks"] == [1, 2]
+    assert found["trusted"] == [0, 1, 2]
+
+
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_agreement_is_a_cosine_on_any_data(seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, 30, size=rng.integers(5, 12)).tolist()
     found = measured(ONE_HOT, walks(lengths, seed), walks(lengths[::-1], seed + 1))
-    assert all(0 <= cosine <= 1 for cosine in found["agreement"])
-    assert 0 <= found["trusted"] <= DIM
-    assert all(cosine >= AGREEMENT for cosine in found["agreement"][: found["trusted"]])
+    for name in ("agreement", "agreement_reference"):
+        assert all(0 <= cosine <= 1 for cosine in found[name])
+    assert found["trusted"] == sorted(set(found["trusted"]) & set(range(DIM)))
+    assert all(found["agreement"][index] >= AGREEMENT for index in found["trusted"])

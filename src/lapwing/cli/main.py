@@ -19,8 +19,7 @@ from lapwing.cli.parse import parse
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
 
     from lapwing.figures.reproduce import Reproduced
     from lapwing.runs.learn import Outcome
@@ -241,9 +240,9 @@ def _new_folder(target: str, ending: str = "") -> Path:
 
 
 def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -> None:
-    from lapwing.cli.report import draw_all, summary_table
+    from lapwing.cli.report import draw_all, report
 
-    _show_run(outcome, summary_table, draw_all, out, console, as_json)
+    _show_run(outcome, report, draw_all, out, console, as_json)
 
 
 def _show_agent(outcome: "AgentOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
@@ -260,15 +259,15 @@ def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, a
 
 def _show_run(
     outcome: Any,
-    table: Callable[[Any], "Table"],
+    report: Callable[[Any], "RenderableType"],
     draw: Callable[[Any, Path], list[Path]],
     out: Path,
     console: "Console",
     as_json: bool,
 ) -> None:
     pictures = draw(outcome, out / "figures")
-    console.print(table(outcome))
     console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
+    console.print(report(outcome))
     if as_json:
         print(json.dumps(outcome.result, allow_nan=False))
 

@@ -1,16 +1,20 @@
-"""What a person sees of a learned representation or a data set: a table of measures, and pictures."""
+"""What a person sees of a learned representation or a data set: tables, a verdict, and pictures."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from lapwing import plots
+from lapwing.cli.verdict import excess, names_of, trusted_indices, verdict_of
 from lapwing.envs.arena import Arena
 from lapwing.envs.simulator import goal_observation, point_observations
 from lapwing.laplacian.evaluate import FIRST_EIGENFUNCTIONS
+from lapwing.laplacian.held_out import CLEARLY
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import Target
 from lapwing.runs.folder import RunFolder
@@ -22,6 +26,8 @@ NO_GAP = 1e-9
 """A gap below this is none."""
 SOME_STATES = 4_000
 """So many states of data are drawn."""
+IRREVERSIBLE = 0.1
+"""From this share on, what has no way back matters."""
 _ROWS = (
     (
         "gap",
@@ -54,13 +60,19 @@ def summary_table(outcome: Outcome) -> Table:
                 label = f"cosine, first {min(FIRST_EIGENFUNCTIONS, len(result['cosine'] or ()))}"
             table.add_row(label, f"{result[name]:.4g}", note)
     _add_held_out(table, result.get("held_out"))
+    _add_flow(table, result)
     truly = "true steps" if outcome.target.arena is None else "the shortest path to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
         table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
     table.add_row("learned with", "", _chosen(ResolvedSettings.from_json(result["settings"])))
-    eigenvalues = ", ".join(f"{value:.4f}" for value in result["eigenvalues"][:8])
+    eigenvalues = ", ".join(f"{_without_rounding(value):.3g}" for value in result["eigenvalues"][:8])
     table.add_row("eigenvalues", "", eigenvalues + (", …" if len(result["eigenvalues"]) > 8 else ""))
     return table
+
+
+def _without_rounding(eigenvalue: float) -> float:
+    """0 for what is 0 but for rounding."""
+    return 0.0 if eigenvalue < NO_GAP else eigenvalue
 
 
 def measure_table(title: str) -> Table:
@@ -75,23 +87,68 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
     """The measures on held-out episodes."""
     if measured is None:
         return
-    trusted, dim = measured["trusted"], len(measured["agreement"])
-    where = f"{measured['transitions']:,} held-out transitions"
-    about = f"of {dim}, the constant included, are reproduced on {where}"
+    trusted, dim = trusted_indices(measured), len(measured["agreement"])
+    about = f"{names_of(trusted)}, by {measured['transitions']:,} held-out transitions and a second basis"
     if measured.get("fitted_on_held_out", True):
-        about += ", which were used to fit them"
-    table.add_row("trusted", str(trusted), about)
+        about += ", on which they were fitted too"
+    table.add_row("trusted", f"{len(trusted)} of {dim}", about)
+    if "objective" in measured:
+        _add_objective(table, measured, dim)
     error = measured["orthonormality_error"]
     table.add_row("orthonormality error", f"{error:.4g}", "root mean square, on held-out episodes")
     spread = ", ".join(
-        f"{value:.4f} ± {about:.4f}"
+        f"{value:.3g} ± {about:.1g}"
         for value, about in list(zip(measured["eigenvalues"], measured["spread"], strict=False))[1:5]
     )
     table.add_row("held-out λ₂ …", "", spread + (", …" if dim > 5 else ""))
 
 
+def _add_objective(table: Table, measured: dict[str, Any], dim: int) -> None:
+    """The sum of eigenvalues on held-out episodes, which runs of the same data can be compared by."""
+    ratio = excess(measured)
+    about = "200 Gaussian bumps in closed form"
+    table.add_row(
+        "held-out objective", f"{measured['objective']:.4g}", f"sum of the first {dim} eigenvalues there"
+    )
+    if ratio > CLEARLY:
+        about += f": lower, so φ lacks something ({ratio:.3g} times as much)"
+    table.add_row("  reference", f"{measured['objective_reference']:.4g}", about)
+
+
+def _add_flow(table: Table, result: dict[str, Any]) -> None:
+    """Whether the data comes back, and whether it is one piece."""
+    share = result.get("irreversibility")
+    if share is not None:
+        about = "of the flow between states has no way back"
+        if share > IRREVERSIBLE:
+            about += "; distances are those of the mean of both directions, and do not see it"
+        table.add_row("irreversibility", f"{share:.2f}", about)
+    if (result.get("parts") or 1) > 1:
+        table.add_row("parts", str(result["parts"]), "between which no transition was seen")
+
+
+def tried_table(tried: list[dict[str, Any]]) -> Table:
+    """What was tried on validation episodes, the chosen one first."""
+    table = Table(title="tried on validation episodes", box=None, title_justify="left")
+    table.add_column("sum of eigenvalues", style="cyan", justify="right")
+    table.add_column("what")
+    for number, trial in enumerate(tried):
+        table.add_row(f"{trial['score']:.4g}", trial["what"] + (" (chosen)" if number == 0 else ""))
+    return table
+
+
+def report(outcome: Outcome) -> Group:
+    """All of it: the measures, what was tried, and at the end a verdict and a next step."""
+    tried = outcome.representation.config.get("tried")
+    verdict, next_step = verdict_of(outcome.result)
+    lines = Text.assemble(("verdict: ", "bold"), verdict, "\n", ("next: ", "bold"), next_step)
+    return Group(summary_table(outcome), *([tried_table(tried)] if tried else []), lines)
+
+
 def _chosen(settings: ResolvedSettings) -> str:
     words = f"{settings.estimator}, lam={settings.lam:g}, beta={settings.beta:g}, {settings.encoder}"
+    if settings.estimator == "closed-form":
+        return words
     if settings.encoder == "fourier" and settings.fourier_bandwidth is not None:
         words += f" (bandwidth {settings.fourier_bandwidth:.3g})"
     stopped = f"{settings.stop:,} of " if settings.stop < settings.steps else ""
@@ -106,10 +163,13 @@ def draw_all(outcome: Outcome, folder: Path) -> list[Path]:
 def _figures(outcome: Outcome, metrics: list[dict[str, Any]]) -> dict[str, Figure]:
     representation, result, target = outcome
     exact = None if result["eigenvalues_exact"] is None else np.array(result["eigenvalues_exact"])
-    figures = {
-        "spectrum": plots.draw_spectrum(representation.eigenvalues, exact, result["operator"]),
-        "learning": plots.draw_learning(metrics),
-    }
+    figures = {"spectrum": plots.draw_spectrum(representation.eigenvalues, exact, result["operator"])}
+    if metrics and "loss" in metrics[0]:
+        figures["learning"] = plots.draw_learning(metrics)
+    elif tried := representation.config.get("tried"):
+        figures["learning"] = plots.draw_trials(
+            [trial["what"] for trial in tried], [trial["score"] for trial in tried]
+        )
     if representation.dim < 2:
         return figures
     world = target.world

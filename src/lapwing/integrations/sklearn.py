@@ -14,10 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
-from lapwing.laplacian.chain import DENSE_LIMIT
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.learn import learn_target
-from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.target import MOST_ENUMERATED, Target, open_target
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import LearnSettings
 
@@ -177,7 +176,7 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
     # In steps of √2, for each bandwidth is compiled anew.
     bandwidth = 2.0 ** (round(2 * np.log2(FINENESS / distance)) / 2)
     suited = {"encoder": "fourier" if distance < FAR else "mlp", "fourier_bandwidth": bandwidth}
-    if len(points) <= DENSE_LIMIT:
+    if len(points) <= MOST_ENUMERATED:
         target = Target("points", None, states=points, graph=weights)
         return target, LearnSettings(**(EXACT | suited | asked))
     walkers = min(TRANSITIONS, MOST_NUMBERS // points.shape[1]) // WALK_LENGTH + 1

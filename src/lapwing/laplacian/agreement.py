@@ -88,7 +88,7 @@ def stability(
 
     Args:
         learned: moments of what was learned from.
-        others: those of several more parts.
+        others: those of two or more other parts.
         dim: how many functions.
         cutoff: of `rayleigh_ritz`.
     """
@@ -98,8 +98,10 @@ def stability(
     refits = [rayleigh_ritz(*moments, 2 * dim, cutoff=cutoff) for moments in pooled]
     found = len(first.eigenvalues)
     shifts = [_resized(refit.eigenvalues, found) - first.eigenvalues for refit in refits]
-    squares = [scale * shift**2 for scale, shift in zip(scales, shifts, strict=True)]
-    uncertain = np.sqrt(np.mean(squares, axis=0))
+    # About their mean, for a shift that all have in common is not chance, and must not hide behind it.
+    uncertain = np.std(
+        [scale**0.5 * shift for scale, shift in zip(scales, shifts, strict=True)], axis=0, ddof=1
+    )
     turns = [
         scale * _squared_tangents(agreements(refit, first, second, uncertain))
         for scale, refit, (_, second) in zip(scales, refits, pooled, strict=True)

@@ -17,17 +17,19 @@ import numpy as np
 
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.laplacian import closed_form
-from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, multi_step_eigenvalues
+from lapwing.laplacian.chain import Chain, empirical_chain, multi_step_eigenvalues
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
+from lapwing.laplacian.estimators import eigenpairs_known
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.ritz import moments_of_chain, moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, ritz_of_chain
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
 from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
+from lapwing.storage import memory_bytes
 
 LARGEST_LAM = 0.9999
 SCARCE_BANDWIDTH = 1 / 3
@@ -87,10 +89,11 @@ def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     dim = settings.dim if settings.dim is not None else min(20, states or 20)
     if states is not None and dim > states:
         raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
-    estimator = settings.estimator or default_estimator(settings, target)
-    _check_estimator(estimator, settings, target)
     paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
+    needed = 0 if states is None else bytes_of_eigenpairs(states, dim + oversample)
+    estimator = settings.estimator or default_estimator(settings, target, needed)
+    _check_estimator(estimator, settings, target, needed)
     encoder = settings.encoder or default_encoder(target.observation_shape)
     if estimator == "closed-form":
         encoder = "bumps"
@@ -200,12 +203,17 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     return 1_000 if (states or 0) <= 500 else 1_500
 
 
-def default_estimator(settings: LearnSettings, target: Target) -> Estimator:
-    """No gradient steps for continuous vectors, unless a setting asks for them."""
+def bytes_of_eigenpairs(states: int, dimensions: int) -> int:
+    """About what `exact` holds while it finds eigenpairs: Lanczos vectors, twice as many, and two copies."""
+    return 5 * 8 * states * eigenpairs_known(states, dimensions)
+
+
+def default_estimator(settings: LearnSettings, target: Target, needed: int) -> Estimator:
+    """No gradient steps for continuous vectors, unless a setting asks for them; `needed`: bytes of exact."""
     if settings.encoder == "bumps" or _given(settings, STAGE_SETTINGS):
         return "closed-form"
     if target.states is not None:
-        return "exact" if len(target.states) <= DENSE_LIMIT else "pairwise"
+        return "exact" if needed <= memory_bytes() else "pairwise"
     plain = settings.preset == "default" and settings.encoder is None and settings.rotate
     gradient = _given(settings, GRADIENT_SETTINGS)
     return "closed-form" if plain and not gradient and len(target.observation_shape) == 1 else "pairwise"
@@ -216,7 +224,7 @@ def _given(settings: LearnSettings, names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(settings, name) != getattr(LearnSettings, name)]
 
 
-def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
+def _check_estimator(estimator: str, settings: LearnSettings, target: Target, needed: int) -> None:
     if (estimator == "closed-form") != (settings.encoder == "bumps") and settings.encoder is not None:
         raise ConfigError(
             f"encoder bumps and estimator closed-form go together, not {settings.encoder} with {estimator}; "
@@ -237,10 +245,11 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
                 "estimator exact needs enumerated states, and these observations are continuous; "
                 "use --estimator pairwise"
             )
-        if target.n_states > DENSE_LIMIT:
+        if needed > memory_bytes():
             raise ConfigError(
-                f"estimator exact holds a matrix of states x states, at most {DENSE_LIMIT:,} states, "
-                f"not {target.n_states:,}; use --estimator pairwise"
+                f"estimator exact needs eigenfunctions of {target.n_states:,} states, which take "
+                f"{needed / 2**30:,.1f} GiB of memory, and there are {memory_bytes() / 2**30:,.1f}; "
+                "lower --dim, or use --estimator pairwise"
             )
         if settings.lam_final is not None:
             raise ConfigError("lam_final goes with sampled or pairwise; exact keeps one lam")
@@ -350,7 +359,7 @@ def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk 
     """The step after which what three of four episodes teach serves every fourth one best."""
     assert target.experience is not None
     rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
-    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
+    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings)
     with suppress(_OutOfPatienceError):
         train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
     return trial.best_step
@@ -363,8 +372,9 @@ class _OutOfPatienceError(Exception):
 class _Trial:
     """`Checkpoints` that keep no state, but the step with the lowest held-out objective."""
 
-    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, dim: int):
-        self._learned_from, self._held_out, self._rho, self._dim = learned_from, held_out, rho, dim
+    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, settings: ResolvedSettings):
+        self._learned_from, self._held_out, self._rho = learned_from, held_out, rho
+        self._dim, self._lam = settings.dim, settings.lam
         self._lowest, self._since = np.inf, 0
         self.best_step = 0
 
@@ -391,7 +401,7 @@ class _Trial:
 
         A dimension that has vanished counts 1, about what a random function has.
         """
-        ritz = rayleigh_ritz(*moments_of_chain(self._learned_from.one_step, phi), self._dim)
+        ritz = ritz_of_chain(self._learned_from.one_step, phi, self._dim, self._lam)
         functions = ritz.coefficients[0] + phi @ ritz.coefficients[1:]
         moment = functions.T @ (self._rho[:, None] * functions)
         smoothness = functions.T @ (self._held_out.rho[:, None] * functions)

@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 from lapwing.envs.gridworld import GridWorld
 from lapwing.laplacian.chain import Chain
 from lapwing.laplacian.distances import euclidean, measure_of
+from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.representation import Representation
@@ -42,6 +43,8 @@ _MEASURES = (
     "orthonormality_error",
     "distance_correlation",
     "held_out",
+    "irreversibility",
+    "parts",
 )
 
 
@@ -172,6 +175,8 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
         measures |= _spectral_measures(spectrum, representation, functions, dim)
         if target.states is not None:
             measures |= _floors(spectrum, target, dim)
+    if target.experience is not None:
+        measures |= sampled_flow(target.experience)._asdict()
     share = representation.config["settings"].get("held_out")
     if share and target.held_out:  # the share that φ was learned with, whatever the target would hold out now
         split = dataclasses.replace(target, held_out=share)

@@ -11,20 +11,24 @@ import jax
 import numpy as np
 
 from lapwing._version import __version__
+from lapwing.data.experience import Experience
 from lapwing.errors import LapwingWarning
 from lapwing.laplacian import closed_form
 from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.distances import trusted_mask
 from lapwing.laplacian.encoders import Encoder, EncoderSpec
+from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import (
     Embed,
     Moments,
+    Ritz,
     moments_of_chain,
     moments_of_experience,
     rayleigh_ritz,
+    ritz_of_chain,
     unrotated,
     with_fixed_signs,
 )
@@ -66,6 +70,8 @@ def learn_resolved(
         checkpoints: where training is resumed from, and its state saved.
         on_progress: called with ("learning", step, last step, metrics).
     """
+    if target.states is None:
+        _warn_of_parts(target.learned_from)
     learn = solve if settings.estimator == "closed-form" else train
     trained = learn(target, settings, checkpoints=checkpoints, on_chunk=within("learning", on_progress))
     most_pairs = SOME_PAIRS if settings.estimator == "closed-form" else MOST_PAIRS
@@ -104,6 +110,18 @@ def solve(
     return Trained(encoder, spec, watch.working, watch.compiling, 0.0)
 
 
+def _warn_of_parts(learned_from: Experience) -> None:
+    """As is done of enumerated states when settings are chosen."""
+    parts = sampled_flow(learned_from).parts
+    if parts > 1:
+        warnings.warn(
+            f"the data falls into {parts} parts between which no transition was seen: the first "
+            "eigenfunctions separate the parts; more data may join them",
+            LapwingWarning,
+            stacklevel=3,
+        )
+
+
 def represent(
     target: Target,
     settings: ResolvedSettings,
@@ -125,9 +143,8 @@ def represent(
         most_pairs: eigenfunctions are fitted on at most this many pairs.
     """
     embed = partial(embed_batch, encoder)
-    solve = rayleigh_ritz if settings.rotate else unrotated
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
-    ritz = with_fixed_signs(solve(*_moments(target, embed, most_pairs), settings.dim), phi)
+    ritz = with_fixed_signs(_solved(target, settings, embed, most_pairs), phi)
     if len(ritz.eigenvalues) < settings.dim:
         warnings.warn(
             f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
@@ -164,6 +181,14 @@ def represent(
         representation.config.update(trusted=measured["trusted"], held_out=measured)
     representation.config["step"] = step_size(representation, target, settings.seed)
     return representation
+
+
+def _solved(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -> Ritz:
+    """The eigenfunctions; of enumerated states by P_λ, for the roughness of φ hides slow ones at one step."""
+    if target.states is not None and settings.rotate:
+        return ritz_of_chain(target.one_step, embed(target.states), settings.dim, settings.lam)
+    solve = rayleigh_ritz if settings.rotate else unrotated
+    return solve(*_moments(target, embed, most), settings.dim)
 
 
 def _moments(target: Target, embed: Embed, most: int) -> Moments:

@@ -21,6 +21,7 @@ from lapwing.plots.representations import (
     draw_over_features,
     draw_scatter,
     draw_spectrum,
+    draw_trials,
     telling_features,
     title_of,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "draw_spectrum",
     "draw_strip",
     "draw_success",
+    "draw_trials",
     "maze_column",
     "policy_frames",
     "save_animation",

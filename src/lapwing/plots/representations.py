@@ -108,6 +108,23 @@ def draw_learning(metrics: list[dict[str, Any]]) -> Figure:
     return figure
 
 
+def draw_trials(names: list[str], scores: list[float]) -> Figure:
+    """What was tried, with its score as a bar: lower is better. The first was chosen."""
+    figure = Figure(figsize=(7, 0.6 * len(names) + 0.8), layout="constrained")
+    axis = figure.subplots()
+    places = np.arange(len(names))
+    bars = axis.barh(places, scores, color=[LEARNED, *["0.7"] * (len(names) - 1)], height=0.4)
+    axis.bar_label(bars, fmt="%.4g", padding=3, fontsize=8)
+    for place, name in zip(places, names, strict=True):
+        axis.text(0, place - 0.25, name, fontsize=7, va="bottom")
+    axis.set_yticks([])
+    axis.set_ylim(len(names) - 0.5, -0.9)
+    axis.margins(x=0.15)
+    axis.set_xlabel("sum of eigenvalues on validation episodes")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 def draw_scatter(functions: np.ndarray, eigenvalues: np.ndarray, *, first: int = 1) -> Figure:
     """States in the plane of columns `first` and the next, coloured by the one after: f₂, f₃ and f₄."""
     figure = Figure(figsize=(4.6, 4), layout="constrained")

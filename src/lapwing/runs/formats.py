@@ -55,6 +55,8 @@ class LearnResult(TypedDict):
     orthonormality_error: float | None
     distance_correlation: dict[Literal[Distance, "l2"], float] | None
     held_out: NotRequired[HeldOut | None]
+    irreversibility: NotRequired[float | None]
+    parts: NotRequired[int | None]
     learn_seconds: float
     compile_seconds: float
     settings: ResolvedSettings

@@ -1,0 +1,141 @@
+"""The last two lines of a report: what the measures come to, and what to do next."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from lapwing.laplacian.held_out import AGREEMENT, CLEARLY
+
+TOO_FEW = 10
+"""Fewer held-out transitions than so many times the eigenfunctions say little."""
+ALMOST = 0.02
+"""A cosine is as high as the data allows if it is lower by no more than this."""
+MOST = 0.9
+"""With this share of the eigenfunctions as they should be, there is nothing to mend."""
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+class Verdict(NamedTuple):
+    """Two sentences."""
+
+    verdict: str
+    next_step: str
+
+
+def verdict_of(result: dict[str, Any]) -> Verdict:
+    """What a result comes to."""
+    if result.get("held_out") is not None:
+        return _by_held_out_episodes(result)
+    if result["operator"] is None:
+        return Verdict(
+            f"No episodes were held out, so nothing says which of the {len(result['eigenvalues'])} "
+            "eigenfunctions can be trusted.",
+            "learn again without --held-out 0.",
+        )
+    return _against_truth(result) if result["settings"]["rotate"] else _by_gap(result)
+
+
+def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
+    measured, dim = result["held_out"], len(result["eigenvalues"])
+    trusted, few = trusted_indices(measured), measured["transitions"] < TOO_FEW * dim
+    words = f"{len(trusted)} of {dim} eigenfunctions can be trusted"
+    if len(trusted) < 2:
+        words = f"None of {dim} eigenfunctions but the constant can be trusted"
+    elif len(trusted) < dim:
+        words += f": {names_of(trusted)}"
+    if few:
+        words += f", though {measured['transitions']:,} held-out transitions are few to judge by"
+    ratio = excess(measured)
+    if ratio > CLEARLY:
+        words += f". φ lacks something: the reference does better, {_lower(ratio)} on held-out episodes"
+        return Verdict(f"{words}.", _against_lacking(result["settings"]))
+    if len(trusted) == dim and not few:
+        return Verdict(f"{words}.", _use(result))
+    more = "more episodes (--transitions, where they are collected)"
+    first = leading(trusted)
+    smaller = f"try --dim {first}, or {more}" if 2 < first < dim else more
+    return Verdict(f"{words}.", f"{smaller}. Distances use what can be trusted alone.")
+
+
+def _against_lacking(settings: dict[str, Any]) -> str:
+    if settings["encoder"] != "bumps":
+        return "leave --encoder, --estimator and --steps out, so that bumps in closed form are chosen."
+    return f"more --trials (now {settings['trials']}), and leave --bumps and the like out; or more episodes."
+
+
+def _against_truth(result: dict[str, Any]) -> Verdict:
+    cosines, mean, floor = (result[name] for name in ("cosine", "cosine_mean", "cosine_floor"))
+    good = [index for index, cosine in enumerate(cosines) if cosine >= AGREEMENT]
+    words = f"{len(good)} of {len(cosines)} eigenfunctions have a cosine of {AGREEMENT} with the exact ones"
+    if len(good) == len(cosines):
+        return Verdict(f"{words}.", _use(result))
+    if floor is not None and mean < floor - ALMOST:
+        return Verdict(f"{words}; the data allows more, {floor:.2f} in the mean.", "more --steps.")
+    words += "; the data allows no more"
+    if len(good) >= MOST * len(cosines):
+        return Verdict(f"{words}.", _use(result))
+    first = leading(good)
+    smaller = f"try --dim {first}, or more" if 1 < first < len(cosines) else "more"
+    return Verdict(f"{words}.", f"{smaller} --transitions.")
+
+
+def _by_gap(result: dict[str, Any]) -> Verdict:
+    """Of columns that were not rotated: they span the subspace, and single ones are no eigenfunctions."""
+    gap, largest = result["gap"], result["gap_random"]
+    closed = 1 - gap / largest if largest > 0 else 1.0
+    words = f"The columns of φ close {closed:.1%} of the gap between a random basis and the eigenfunctions"
+    if gap <= 2 * (result["gap_floor"] or 0.0) or closed > 0.99:
+        return Verdict(f"{words}.", _use(result))
+    return Verdict(f"{words}; the data allows more.", "more --steps, or the preset default.")
+
+
+def _use(result: dict[str, Any]) -> str:
+    return f'lapwing.load("{result["run"]}").distance(a, b) in Python.'
+
+
+def trusted_indices(measured: dict[str, Any]) -> list[int]:
+    """Those of the trusted eigenfunctions; earlier versions wrote how many from the first on."""
+    trusted = measured["trusted"]
+    return list(range(trusted)) if isinstance(trusted, int) else trusted
+
+
+def excess(measured: dict[str, Any]) -> float:
+    """The held-out objective over that of the reference, where there is one."""
+    reference = measured.get("objective_reference")
+    return measured["objective"] / reference if reference else 1.0
+
+
+def _lower(ratio: float) -> str:
+    return f"{1 - 1 / ratio:.0%} lower" if ratio < 2 else f"{ratio:.3g} times lower"
+
+
+def leading(indices: Sequence[int]) -> int:
+    """How many there are from 0 on without a gap.
+
+    Example:
+        >>> leading([0, 1, 2, 5])
+        3
+    """
+    return next((place for place, index in enumerate(indices) if place != index), len(indices))
+
+
+def names_of(indices: Sequence[int]) -> str:
+    """Eigenfunctions by name, counted from 1 as in pictures.
+
+    Example:
+        >>> names_of([0, 1, 2, 5, 7, 8])
+        'f₁ to f₃, f₆, f₈, f₉'
+    """
+    runs = [
+        [index for _, index in run]
+        for _, run in groupby(enumerate(indices), key=lambda place: place[1] - place[0])
+    ]
+    words = (
+        [f"{_name(run[0])} to {_name(run[-1])}"] if len(run) > 2 else [_name(index) for index in run]
+        for run in runs
+    )
+    return ", ".join(word for run in words for word in run)
+
+
+def _name(index: int) -> str:
+    return "f" + str(index + 1).translate(_SUBSCRIPTS)

@@ -1,0 +1,116 @@
+"""The verdict of a report follows its measures."""
+
+from typing import Any
+
+import pytest
+
+from lapwing.cli.verdict import leading, names_of, trusted_indices, verdict_of
+
+SETTINGS = {"encoder": "bumps", "trials": 6, "rotate": True}
+
+
+def continuous(trusted: list[int] | int, dim: int = 6, **changed: Any) -> dict[str, Any]:
+    """A result of continuous states."""
+    measured = {"trusted": trusted, "transitions": 5_000, "objective": 1.0, "objective_reference": 1.0}
+    measured |= {name: changed[name] for name in measured if name in changed}
+    encoder = changed.get("encoder", "bumps")
+    settings = SETTINGS | {"encoder": encoder}
+    return {
+        "eigenvalues": [0.1] * dim,
+        "operator": None,
+        "held_out": measured,
+        "settings": settings,
+        "run": "runs/mine",
+    }
+
+
+def enumerated(
+    cosines: list[float], floor: float, *, rotate: bool = True, gap: float = 0.001
+) -> dict[str, Any]:
+    """A result of enumerated states."""
+    return {
+        "eigenvalues": [0.1] * len(cosines),
+        "operator": "true chain",
+        "cosine": cosines,
+        "cosine_mean": sum(cosines) / len(cosines),
+        "cosine_floor": floor,
+        "gap": gap,
+        "gap_floor": 0.001,
+        "gap_random": 5.0,
+        "settings": SETTINGS | {"rotate": rotate},
+        "run": "runs/mine",
+    }
+
+
+def test_all_that_can_be_trusted_is_to_be_used():
+    verdict, following = verdict_of(continuous(list(range(6))))
+    assert "6 of 6" in verdict
+    assert "runs/mine" in following
+
+
+def test_a_part_is_named_and_a_smaller_dim_proposed():
+    verdict, following = verdict_of(continuous([0, 1, 2, 4]))
+    assert "4 of 6" in verdict
+    assert names_of([0, 1, 2, 4]) in verdict
+    assert "--dim 3" in following
+    assert "episodes" in following
+
+
+def test_the_constant_alone_needs_more_data():
+    verdict, following = verdict_of(continuous([0]))
+    assert "constant" in verdict
+    assert "episodes" in following
+    assert "--dim" not in following
+
+
+@pytest.mark.parametrize(("encoder", "remedy"), [("fourier", "--encoder"), ("bumps", "--trials")])
+def test_a_better_reference_has_a_remedy(encoder, remedy):
+    verdict, following = verdict_of(continuous([0, 1], encoder=encoder, objective=1.4))
+    assert "reference" in verdict
+    assert "29%" in verdict
+    assert remedy in following
+    assert "reference" not in verdict_of(continuous([0, 1], objective=1.04))[0]
+
+
+def test_few_held_out_transitions_are_said_to_be_few():
+    assert "59 held-out transitions" in verdict_of(continuous([0, 1], transitions=59))[0]
+    assert "held-out" not in verdict_of(continuous([0, 1], transitions=60))[0]
+
+
+def test_without_held_out_episodes_nothing_is_trusted():
+    _, following = verdict_of(continuous([0]) | {"held_out": None})
+    assert "--held-out" in following
+
+
+def test_results_of_earlier_versions_count_from_the_first_on():
+    assert trusted_indices({"trusted": 3}) == [0, 1, 2]
+    old = continuous(2)
+    del old["held_out"]["objective"], old["held_out"]["objective_reference"]
+    assert "2 of 6" in verdict_of(old)[0]
+
+
+def test_enumerated_states_are_judged_by_what_the_data_allows():
+    verdict, following = verdict_of(enumerated([1.0, 0.99, 0.95], 0.99))
+    assert "3 of 3" in verdict
+    assert "runs/mine" in following
+    _, following = verdict_of(enumerated([1.0, 0.99, 0.3], 0.99))
+    assert "--steps" in following
+    _, following = verdict_of(enumerated([1.0, 0.99, 0.3], 0.77))
+    assert "--transitions" in following
+    assert "--dim 2" in following
+
+
+def test_columns_that_were_not_rotated_are_judged_by_their_span():
+    verdict, following = verdict_of(enumerated([0.3, 0.4, 0.5], 0.99, rotate=False))
+    assert "100.0%" in verdict
+    assert "runs/mine" in following
+    verdict, following = verdict_of(enumerated([0.3, 0.4, 0.5], 0.99, rotate=False, gap=2.5))
+    assert "50.0%" in verdict
+    assert "--steps" in following
+
+
+def test_eigenfunctions_are_counted_from_one():
+    assert names_of([0]) == "f₁"
+    assert names_of([0, 1]) == "f₁, f₂"
+    assert names_of([0, 1, 2, 10, 12, 13, 14]) == "f₁ to f₃, f₁₁, f₁₃ to f₁₅"
+    assert (leading([]), leading([1, 2]), leading([0, 1, 2])) == (0, 0, 3)
