@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh, splu
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError
@@ -29,6 +29,12 @@ DENSE_LIMIT = 5_000
 """Up to this many states the P_λ of a chain that need not be reversible is written out."""
 DENSE_EIGEN_LIMIT = 1_500
 """Up to this many states eigenpairs come from a dense solver, which cannot miss any."""
+FEW_EDGES = 8
+"""With no more at a state, as in a maze, the factors of a sparse matrix are sparse too."""
+LANCZOS_VECTORS, LANCZOS_PRODUCTS = 40, 1_000
+"""Otherwise it is multiplied so often before it is factorised."""
+SHIFT = -1e-6
+"""Inverted about this number, which is no eigenvalue, the smallest eigenvalues become the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,12 +343,47 @@ def _smallest(operator: Matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigsh(operator, k=d, which="LA", v0=start)
         order = np.argsort(-values)
         return 1 - values[order], vectors[:, order]
-    written = isinstance(operator, np.ndarray)
-    laplacian = np.eye(size) - operator if written else (sparse.eye_array(size) - operator).tocsc()
-    # Shift-invert just below zero: the smallest eigenvalues become the largest, well apart.
-    values, vectors = eigsh(laplacian, k=d, sigma=-1e-6, which="LM", v0=start)
+    found = None
+    if sparse.issparse(operator) and operator.nnz > FEW_EDGES * size and 2 * d < LANCZOS_VECTORS:
+        found = _by_products(operator, d, start)
+    values, vectors = found or _by_inversion(operator, d, start)
     order = np.argsort(values)
     return values[order], vectors[:, order]
+
+
+def _by_products(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Eigenpairs of I - operator by Lanczos iteration; None if it is slow, or may have missed some.
+
+    It is quick just where a graph branches in many dimensions, so that its factors would fill up.
+    """
+    size = len(start)
+    rounds = LANCZOS_PRODUCTS // (LANCZOS_VECTORS - d)
+    limits: dict[str, Any] = {"which": "LA", "ncv": LANCZOS_VECTORS, "maxiter": rounds}
+    try:
+        largest, vectors = eigsh(operator, k=d, v0=start, **limits)
+        # Of several equal eigenvalues some may be missing. Then another start finds them in what remains.
+        rest = _operator(size, lambda x: operator @ x - vectors @ (largest * (vectors.T @ x)))
+        rough: dict[str, Any] = limits | {"tol": 1e-4, "return_eigenvectors": False}
+        missed = eigsh(rest, k=1, v0=start[::-1], **rough)
+    except ArpackNoConvergence:
+        return None
+    return None if missed[0] > largest.min() else (1 - largest, vectors)
+
+
+def _by_inversion(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenpairs of I - operator shifted to just above zero and inverted: the smallest are well apart."""
+    size = operator.shape[0]
+    if isinstance(operator, np.ndarray):
+        found: Any = eigsh(np.eye(size) - operator, k=d, sigma=SHIFT, which="LM", v0=start)
+        return found
+    laplacian = (sparse.eye_array(size) - operator).tocsc()
+    shifted = (laplacian - SHIFT * sparse.eye_array(size)).tocsc()
+    factors = splu(
+        shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    inverse = _operator(size, factors.solve)
+    found = eigsh(laplacian, k=d, sigma=SHIFT, OPinv=inverse, which="LM", v0=start)
+    return found
 
 
 def _with_constant_first(vectors: np.ndarray, values: np.ndarray, root: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from lapwing.laplacian.chain import Chain, empirical_chain, multi_step_eigenvalu
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
 from lapwing.laplacian.estimators import eigenpairs_known
+from lapwing.laplacian.extension import extension_of
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, ritz_of_chain
@@ -68,6 +69,8 @@ def choose(
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The resolved settings, and what was tried on validation episodes: the chosen one first."""
     resolved = _by_rules(settings, target)
+    if resolved.estimator == "closed-form" and target.graph is not None:
+        return _by_states_left_out(settings, resolved, target)
     if resolved.estimator == "closed-form":
         return _by_trials(settings, resolved, target, on_trial)
     if target.states is None and settings.lam is not None:
@@ -148,9 +151,26 @@ def _by_trials(
             return choose(network, target)[0], better
     best = tried[0]
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
+    return _with_choice(settings, resolved, target, best, values), tried
+
+
+def _by_states_left_out(
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """The bumps that follow the eigenvectors of a graph best at points that they were not fitted to."""
+    columns = resolved.dim + resolved.oversample
+    tried = extension_of(target, columns, resolved.seed).choose()
+    values, _ = target.eigenpairs(columns)
+    return _with_choice(settings, resolved, target, tried[0], values), tried
+
+
+def _with_choice(
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target, best: Trial, values: np.ndarray
+) -> ResolvedSettings:
+    """The settings with the chosen stages, and λ by the eigenvalues."""
     lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
     chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in STAGE_SETTINGS}
-    return dataclasses.replace(resolved, lam=lam, **chosen), tried
+    return dataclasses.replace(resolved, lam=lam, **chosen)
 
 
 def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSettings]:
@@ -269,7 +289,7 @@ def _check_closed_form(settings: LearnSettings, target: Target) -> None:
             f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form "
             "takes no steps; leave one of them out"
         )
-    if target.experience is None or target.observation_shape == ():
+    if target.graph is None and (target.experience is None or target.observation_shape == ()):
         raise ConfigError("estimator closed-form needs episodes of vectors or images; use --estimator exact")
 
 

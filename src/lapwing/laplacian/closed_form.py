@@ -312,7 +312,7 @@ def fit(
     ritz = rayleigh_ritz(*moments, dim + oversample, cutoff=choice[-1].cutoff)
     scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
     stages = (*study.stages, Combined(basis, ritz.coefficients * scale))
-    return _encoder(study.reduction, stages, learned_from.observation_shape)
+    return encoder_of(study.reduction, stages, learned_from.observation_shape)
 
 
 def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
@@ -321,7 +321,7 @@ def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
     return pairs
 
 
-def _encoder(
+def encoder_of(
     reduction: Reduction, stages: tuple[Combined, ...], shape: tuple[int, ...]
 ) -> tuple[Bumps, EncoderSpec]:
     """The network that computes these combinations."""
