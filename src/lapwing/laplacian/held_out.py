@@ -23,6 +23,8 @@ MOST_PAIRS = 100_000
 """At most this many pairs of either part are measured on."""
 AGREEMENT = 0.9
 """From this cosine on, two eigenfunctions count as the same."""
+OVER_FITTED = 3.0
+"""A function is, if its eigenvalue is more than so many times that on the episodes learned from."""
 CLEARLY = 1.05
 """Of two eigenvalues, or sums of them, one is clearly larger from this factor on."""
 
@@ -38,13 +40,11 @@ def held_out_measures(
         held_out: others of the same kind.
 
     Returns:
-        `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
-        difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
-        `orthonormality_error` on the held-out episodes; `agreement`, an estimate of the cosine of each
-        function with what many more episodes would give; what `_beside` says of the reference; `trusted`,
-        the indices of the functions that agree with both; `transitions`, how many were held out, and their
-        `sha256`; and whether the coefficients were `fitted_on_held_out` episodes as well, as those of earlier
-        versions were.
+        What `_on_both` says of the functions on either part; `agreement`, an estimate of the cosine of each
+        with what many more episodes would give; what `_beside` says of the reference; `trusted`, the indices
+        of the functions that agree with both and are not over-fitted; `transitions`, how many were held out,
+        and their `sha256`; and whether the coefficients were `fitted_on_held_out` episodes as well, as those
+        of earlier versions were.
     """
     embed = partial(embed_batch, representation.encoder)
     coefficients = np.asarray(representation.coefficients, np.float64)
@@ -56,18 +56,30 @@ def held_out_measures(
     chance = _chance(saved, (learned, min(learned_from.n_transitions, MOST_PAIRS)), own)
     beside = _beside(saved, reference, mean_moments(parts), chance.uncertain)
     agreement = np.minimum(chance.cosines, _chance_of_reference(saved, reference, parts, beside))
-    halves = [quotients(coefficients, mean_moments(own[half::2])) for half in (0, 1)]
-    all_held_out = mean_moments(own)
-    return beside | {
-        "eigenvalues": quotients(coefficients, all_held_out).tolist(),
-        "spread": (np.abs(np.subtract(*halves)) / 2).tolist(),
-        "eigenvalues_learned": quotients(coefficients, learned).tolist(),
-        "orthonormality_error": distance_to_identity(coefficients.T @ all_held_out[1] @ coefficients),
-        "agreement": agreement.tolist(),
-        "trusted": _trusted(agreement, beside),
+    measured = _on_both(coefficients, learned, own) | beside | {"agreement": agreement.tolist()}
+    return measured | {
+        "trusted": _trusted(measured),
         "transitions": held_out.n_transitions,
         "sha256": held_out.sha256(),
         "fitted_on_held_out": representation.config.get("fitted_on_held_out", True),
+    }
+
+
+def _on_both(coefficients: np.ndarray, learned: Moments, held_out: list[Counted]) -> dict[str, Any]:
+    """The functions on the episodes learned from and on the held-out ones.
+
+    Returns:
+        `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
+        difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
+        and the `orthonormality_error` on the held-out episodes.
+    """
+    halves = [quotients(coefficients, mean_moments(held_out[half::2])) for half in (0, 1)]
+    moments = mean_moments(held_out)
+    return {
+        "eigenvalues": quotients(coefficients, moments).tolist(),
+        "spread": (np.abs(np.subtract(*halves)) / 2).tolist(),
+        "eigenvalues_learned": quotients(coefficients, learned).tolist(),
+        "orthonormality_error": distance_to_identity(coefficients.T @ moments[1] @ coefficients),
     }
 
 
@@ -146,11 +158,13 @@ def _beside(saved: Ritz, reference: Reference, held_out: Moments, uncertain: np.
     }
 
 
-def _trusted(agreement: np.ndarray, beside: dict[str, Any]) -> list[int]:
-    """The functions that agree with both."""
-    second_opinion = np.array(beside["agreement_reference"])
-    second_opinion[beside["reference_lacks"]] = 1.0
-    return np.flatnonzero(np.minimum(agreement, second_opinion) >= AGREEMENT).tolist()
+def _trusted(measured: dict[str, Any]) -> list[int]:
+    """The functions that agree with both, and are not over-fitted."""
+    names = ("agreement", "agreement_reference", "eigenvalues", "eigenvalues_learned")
+    agreement, second_opinion, eigenvalues, learned = (np.array(measured[name]) for name in names)
+    second_opinion[measured["reference_lacks"]] = 1.0
+    agree = np.minimum(agreement, second_opinion) >= AGREEMENT
+    return np.flatnonzero(agree & (eigenvalues <= OVER_FITTED * learned + NO_EIGENVALUE)).tolist()
 
 
 def _all(eigenvalues: np.ndarray, dim: int) -> np.ndarray:
