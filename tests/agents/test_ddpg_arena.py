@@ -27,7 +27,7 @@ from lapwing.settings.agents import ResolvedControl
 from lapwing.shaping.online import OnlinePhi, PhiLearner
 from lapwing.shaping.rewards import Goal
 from tests.support.interruptions import Interrupted
-from tests.support.training import counted, episodes
+from tests.support.training import Kept, counted, episodes
 
 LENGTH = 9
 """Of an episode here."""
@@ -59,34 +59,9 @@ def short_episodes():
         yield
 
 
-class Kept:
-    """Checkpoints in memory; the process is cut off at some step."""
-
-    def __init__(self, until: int | None = None, states: list | None = None):
-        self.until = until
-        self.states = [] if states is None else states
-        self.rows: list[dict] = []
-        self.calls: list[tuple] = []
-        self.first: Any = None
-        self.last: list[bool] = []
-
-    def restore(self, like: Any):
-        self.first = like
-        return self.states[-1] if self.states else None
-
-    def record(self, row: dict[str, Any]) -> None:
-        self.rows.append(row)
-
-    def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
-        replay = Transitions(*(array.copy() for array in state.replay))  # which is written to in place
-        self.states.append((state._replace(replay=replay), step, seconds))
-        self.last.append(last)
-        if self.until is not None and step >= self.until:
-            raise Interrupted
-
-    def after(self, round_: int) -> ControlState:
-        """The state when a round was over."""
-        return next(state for state, step, _ in self.states if step == (round_ + 1 - RANDOM) * BODIES)
+def after(kept: Kept, round_: int) -> ControlState:
+    """The state when a round was over."""
+    return kept.at((round_ + 1 - RANDOM) * BODIES)
 
 
 @cache
@@ -143,7 +118,7 @@ class Whole:
             checkpoints=self.kept,
             on_chunk=lambda *call: self.kept.calls.append(call),
         )
-        self.replay = self.kept.after(ROUNDS - 1).replay
+        self.replay = after(self.kept, ROUNDS - 1).replay
 
 
 @cache
@@ -243,7 +218,7 @@ class TestActions:
         """As the policy was when the round began; where an episode is over, noise begins from nothing."""
         run, added = whole(kind), []
         for round_ in range(RANDOM + 1, ROUNDS):
-            before, now, over = run.kept.after(round_ - 1), run.kept.after(round_), OVER[round_]
+            before, now, over = after(run.kept, round_ - 1), after(run.kept, round_), OVER[round_]
             seen = run.replay.observations[round_]
             np.testing.assert_array_equal(simulator().observe(before.rows), seen)
             meant = policy(before.learner.online.actor, seen)
@@ -259,7 +234,7 @@ class TestActions:
     def test_networks_standardise_like_what_was_seen_at_random(self):
         run = whole("fixed")
         seen = run.replay.observations[:RANDOM].reshape(-1, 6)
-        actor, critic = run.kept.after(ROUNDS - 1).learner.online
+        actor, critic = after(run.kept, ROUNDS - 1).learner.online
         for network in (actor, critic):
             np.testing.assert_allclose(network.shift[:6], seen.mean(axis=0), atol=1e-5)
             np.testing.assert_allclose(network.scale[:6], seen.std(axis=0), rtol=1e-4)
@@ -309,7 +284,7 @@ class TestPairs:
     def test_phi_is_what_came_of_it(self):
         run = whole("online")
         assert isinstance(run.training.phi, MLP)
-        final = run.kept.after(ROUNDS - 1).phi
+        final = after(run.kept, ROUNDS - 1).phi
         for one, other in zip(jax.tree.leaves(run.training.phi), jax.tree.leaves(final.encoder), strict=True):
             np.testing.assert_array_equal(one, other)
         first = online_phi().encoder.layers[0].weight
@@ -366,13 +341,13 @@ class TestRecords:
         run = whole("fixed")
         for round_ in (RANDOM, 19, ROUNDS - 1):
             number = round_ - RANDOM
-            actor = run.kept.after(round_).learner.online.actor
+            actor = after(run.kept, round_).learner.online.actor
             tried = evaluate_policy(simulator(), partial(act_now, actor))
             row = run.kept.rows[number]
             assert row["success"] == run.training.success[number] == tried.reached.mean()
             assert row["distance"] == run.training.distance[number] == pytest.approx(tried.left.mean())
         assert len(set(run.training.distance)) > 10
-        kept = run.kept.after(19)
+        kept = after(run.kept, 19)
         assert np.isfinite(kept.distance[:10]).all()
         assert np.isnan(kept.distance[10:]).all()
 
@@ -384,7 +359,7 @@ class TestRecords:
         assert training.seconds == whole(kind).kept.rows[-1]["seconds"] > 0
         assert training.compile_seconds > 0
         assert (training.spec.shape, training.spec.dim, training.spec.hidden) == ((6,), 2, (8,))
-        actor = whole(kind).kept.after(ROUNDS - 1).learner.online.actor
+        actor = after(whole(kind).kept, ROUNDS - 1).learner.online.actor
         np.testing.assert_array_equal(training.actor.layers[0].weight, actor.layers[0].weight)
 
 
@@ -396,12 +371,12 @@ class TestBits:
         assert training.success.tolist() == whole("fixed").training.success[[9, 19]].tolist()
         assert training.distance.tolist() == whole("fixed").training.distance[[9, 19]].tolist()
         for round_ in (19, 29):
-            assert state_bytes(kept.after(round_)) == state_bytes(whole("fixed").kept.after(round_))
+            assert state_bytes(after(kept, round_)) == state_bytes(after(whole("fixed").kept, round_))
 
     def test_different_seeds_differ(self):
         kept = Kept()
         trained("fixed", dataclasses.replace(SELDOM, seed=1), checkpoints=kept)
-        one, other = kept.after(29), whole("fixed").kept.after(29)
+        one, other = after(kept, 29), after(whole("fixed").kept, 29)
         for first, second in zip(one.replay, other.replay, strict=True):
             assert (first[0] != second[0]).all()
         first, second = (np.asarray(each.learner.online.actor.layers[0].bias) for each in (one, other))
@@ -416,7 +391,7 @@ class TestBits:
         going_on = Kept(states=list(cut.states))
         training = trained("online", SELDOM, checkpoints=going_on)
         assert [row["step"] for row in going_on.rows] == [80]
-        assert state_bytes(going_on.after(29)) == state_bytes(whole("online").kept.after(29))
+        assert state_bytes(after(going_on, 29)) == state_bytes(after(whole("online").kept, 29))
         assert training.distance.tolist() == whole("online").training.distance[[9, 19]].tolist()
         assert state_bytes(cut.states[0][0]) == before, "what was kept is not written to"
         assert training.seconds > cut.states[0][2]
@@ -437,7 +412,7 @@ class TestBits:
         assert steps == [40, 80], "where it goes on from, and the rest"
         assert [row["step"] for row in RunFolder(tmp_path).metrics()] == [40, 80]
         tensors, _ = storage.read_tensors(tmp_path / "checkpoint-000000080.safetensors")
-        expected = state_bytes(whole("fixed").kept.after(29))
+        expected = state_bytes(after(whole("fixed").kept, 29))
         assert {name: tensors[name].tobytes() for name in expected} == expected
         assert training.success.tolist() == whole("fixed").training.success[[9, 19]].tolist()
         np.testing.assert_array_equal(training.seen, whole("fixed").training.seen)

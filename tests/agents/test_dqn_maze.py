@@ -63,7 +63,7 @@ CONVERGING = dataclasses.replace(
 @pytest.fixture(scope="module", params=[False, True], ids=["moves", "and stay"])
 def converged(request) -> tuple[AgentSettings, Training, AgentState]:
     settings, kept = dataclasses.replace(CONVERGING, stay=request.param), Kept()
-    return settings, trained(settings, checkpoints=kept), kept.at(8_000)
+    return settings, trained(settings, checkpoints=kept), kept.at(8_000).state
 
 
 def chi_square(values: np.ndarray, kinds: int) -> float:
@@ -141,12 +141,12 @@ class TestReplay:
 
     def test_it_grows_and_what_is_in_it_stays(self):
         _, kept = whole()
-        first, final = kept.first.state, kept.at(120)
+        first, final = kept.first.state, kept.at(120).state
         for name in ("states", "actions"):
             np.testing.assert_array_equal(getattr(first, name)[:50], getattr(final, name)[:50])
-            np.testing.assert_array_equal(getattr(kept.at(40), name)[:90], getattr(final, name)[:90])
-            assert not np.asarray(getattr(kept.at(40), name)[90:]).any()
-        assert int(kept.at(40).state) == int(final.states[90])
+            np.testing.assert_array_equal(getattr(kept.at(40).state, name)[:90], getattr(final, name)[:90])
+            assert not np.asarray(getattr(kept.at(40).state, name)[90:]).any()
+        assert int(kept.at(40).state.state) == int(final.states[90])
 
     def test_the_first_update_learns_from_what_there_is(self):
         """One random step, one update: Adam moves one value by the learning rate, towards its target."""
@@ -167,7 +167,7 @@ class TestReplay:
         settings = dataclasses.replace(TINY, epsilon=0.0, learning_rate=1e-9)
         kept = Kept()
         trained(settings, checkpoints=kept)
-        final = kept.at(120)
+        final = kept.at(120).state
         best = np.asarray(final.learner.q.weight).argmax(axis=1)
         np.testing.assert_array_equal(final.actions[50:], best[final.states[50:]])
 
@@ -185,7 +185,7 @@ class TestTargetNetwork:
         _, kept = whole()
         before = np.asarray(kept.first.state.learner.target.weight)
         for step in range(5, 121, 5):
-            learner = kept.at(step).learner
+            learner = kept.at(step).state.learner
             target, q = np.asarray(learner.target.weight), np.asarray(learner.q.weight)
             if step % 10:
                 np.testing.assert_array_equal(target, before)
@@ -209,7 +209,7 @@ def simulated_return(values: np.ndarray, length: int) -> float:
 def test_the_return_is_that_of_the_greedy_policy_at_that_time():
     training, kept = whole()
     at = list(range(5, 121, 5))
-    expected = [simulated_return(np.asarray(kept.at(step).learner.q.weight), 7) for step in at]
+    expected = [simulated_return(np.asarray(kept.at(step).state.learner.q.weight), 7) for step in at]
     assert len(set(expected)) > 2
     assert training.evaluated_at.tolist() == at
     assert training.returns.tolist() == pytest.approx(expected)
@@ -233,7 +233,7 @@ class TestBits:
         other, kept = Kept(), whole()[1]
         training = trained(dataclasses.replace(TINY, seed=1), checkpoints=other)
         assert bits(training) != bits(whole()[0])
-        for of in (lambda k: k.first.state, lambda k: k.at(120)):
+        for of in (lambda k: k.first.state, lambda k: k.at(120).state):
             assert not np.array_equal(of(other).states, of(kept).states)
             assert not np.array_equal(of(other).actions, of(kept).actions)
         assert not np.array_equal(other.first.state.learner.q.weight, kept.first.state.learner.q.weight)
@@ -249,7 +249,7 @@ class TestBits:
         with pytest.raises(Interrupted):
             trained(checkpoints=cut)
         assert cut.states[-1][1] == 75
-        assert not cut.last
+        assert not any(cut.last)
         going_on = Kept(states=list(cut.states))
         training = trained(checkpoints=going_on)
         assert bits(training) == bits(whole()[0])

@@ -196,12 +196,12 @@ def leaves(tree) -> list[bytes]:
 class TestTraining:
     def test_phi_is_learned_and_handed_out(self):
         training, kept = whole()
-        assert leaves(training.phi) == leaves(kept.at(120).phi.encoder)
+        assert leaves(training.phi) == leaves(kept.at(120).state.phi.encoder)
         assert leaves(kept.first.state.phi.encoder) == leaves(rewards_online().encoder)
-        for one, other in ((kept.first.state, kept.at(40)), (kept.at(40), kept.at(120))):
+        for one, other in ((kept.first.state, kept.at(40).state), (kept.at(40).state, kept.at(120).state)):
             moved = np.abs(np.asarray(one.phi.encoder.layers[0].weight) - other.phi.encoder.layers[0].weight)
             assert moved.max() > 0.005
-        assert int(jax.tree.leaves(kept.at(120).phi.optimiser)[0]) == 120, "a step of its own for each"
+        assert int(jax.tree.leaves(kept.at(120).state.phi.optimiser)[0]) == 120, "a step of its own for each"
 
 
 ONLINE = {

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 from lapwing import storage
+from lapwing.cli import progress
+from lapwing.cli.progress import headline, status_view
 from lapwing.errors import ConfigError
-from lapwing.figures import FIGURES, dashboard, fig3, runner
-from lapwing.figures.dashboard import headline, status_view
+from lapwing.figures import FIGURES, fig3, runner
 from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
 from lapwing.figures.reproduce import figures_with, reproduce
@@ -252,9 +253,9 @@ def test_before_the_first_run_and_after_the_last_no_time_is_told(status):
 
 def test_without_a_terminal_there_is_a_line_now_and_then(status, monkeypatch):
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(dashboard, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
     console = Console(file=io.StringIO(), width=120)
-    with dashboard.dashboard(console) as show:
+    with progress.dashboard(console) as show:
         for second in range(60):
             clock.now = 100.0 + second
             show(status)

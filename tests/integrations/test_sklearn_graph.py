@@ -97,12 +97,11 @@ def test_parts_are_counted_and_joined():
     assert crossing.max() == FAINTEST
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.9])
-def test_the_chain_of_the_graph_is_that_of_steps_along_its_edges(lam):
+def test_the_chain_of_the_graph_is_that_of_steps_along_its_edges():
     weights, _ = neighbour_graph(cloud(), 6)
     written = weights.toarray()
     transition = written / written.sum(axis=1, keepdims=True)
-    walk, expected = graph_chain(weights, lam), true_chain(transition, lam)
+    walk, expected = graph_chain(weights), true_chain(transition)
     np.testing.assert_allclose(walk.rho, expected.rho, rtol=1e-9)
     np.testing.assert_allclose(dense(walk.weights), dense(expected.weights), atol=1e-15)
 

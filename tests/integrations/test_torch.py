@@ -1,5 +1,7 @@
 import copy
 import io
+import subprocess
+import sys
 from typing import get_args
 
 import jax
@@ -90,9 +92,31 @@ def test_indices_of_any_kind():
         np.testing.assert_array_equal(found.numpy(), np.asarray(rep.encoder.weight)[[3, 8, 3]])
 
 
-def test_hitting_has_no_embedding():
-    with pytest.raises(ConfigError, match="'hitting'"):
-        to_torch(REPRESENTATIONS["mlp"], "hitting")
+NEEDS_AN_EMBEDDING = """
+import gymnasium, lapwing
+from lapwing.laplacian.encoders import EncoderSpec
+from tests.support.representations import random_representation
+rep = random_representation(EncoderSpec("mlp", (2,), 4, None, (8,)))
+env = gymnasium.make("lapwing/TwoRoom-v0")
+for name, ask in {
+    "embed": lambda: rep.embed([0.0, 0.0], "hitting"),
+    "Forward": lambda: lapwing.Forward(rep, "hitting"),
+    "to_torch": lambda: lapwing.to_torch(rep, "hitting"),
+    "LaplacianObservation": lambda: lapwing.LaplacianObservation(env, rep, what="hitting"),
+}.items():
+    try:
+        ask()
+    except lapwing.errors.ConfigError as error:
+        print(name, "'hitting'" in str(error))
+"""
+
+
+def test_hitting_is_refused_by_all_that_needs_an_embedding():
+    """In a process of its own, for here annotations are checked before the words are looked at."""
+    script = [sys.executable, "-c", NEEDS_AN_EMBEDDING]
+    found = subprocess.run(script, capture_output=True, text=True, check=True)
+    names = ("embed", "Forward", "to_torch", "LaplacianObservation")
+    assert found.stdout.splitlines() == [f"{name} True" for name in names]
 
 
 def test_nothing_in_it_learns(kind):

@@ -7,7 +7,8 @@ import pytest
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
-from lapwing.laplacian.choose import choose, resolve
+from lapwing.laplacian import choose as resolving
+from lapwing.laplacian.choose import bytes_of_eigenpairs, choose, resolve
 from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import parse_maze
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
@@ -142,8 +143,18 @@ def ring(states: int) -> Target:
 def test_the_estimator_follows_the_number_of_states(walked, continuous):
     assert quietly(walked).estimator == "exact"
     assert quietly(continuous).estimator == "closed-form"
-    assert quietly(ring(5_000), dim=2, lam=0.5).estimator == "exact"
-    assert quietly(ring(5_001), dim=2, lam=0.5).estimator == "pairwise"
+    assert quietly(ring(6_000), dim=2, lam=0.5).estimator == "exact"
+
+
+def test_states_whose_eigenfunctions_do_not_fit_into_memory(monkeypatch):
+    many = ring(6_000)
+    needed = bytes_of_eigenpairs(6_000, 2 + 4)
+    monkeypatch.setattr(resolving, "memory_bytes", lambda: needed)
+    assert quietly(many, dim=2, lam=0.5).estimator == "exact"
+    monkeypatch.setattr(resolving, "memory_bytes", lambda: needed - 1)
+    assert quietly(many, dim=2, lam=0.5).estimator == "pairwise"
+    with pytest.raises(ConfigError, match=r"6,000.*--estimator pairwise"):
+        resolved(many, dim=2, lam=0.5, estimator="exact")
 
 
 def test_a_default_run_has_nothing_to_warn_of(walked, true_four_room):
@@ -231,8 +242,45 @@ def test_the_true_chain_has_no_pairs_to_draw(true_four_room, estimator):
         resolved(true_four_room, estimator=estimator)
 
 
-def test_too_many_or_continuous_states_cannot_be_summed_over(continuous):
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"encoder": "bumps", "estimator": "pairwise"}, "encoder"),
+        ({"encoder": "mlp", "estimator": "closed-form"}, "encoder"),
+        ({"estimator": "closed-form", "steps": 100}, "steps"),
+        ({"encoder": "bumps", "hidden": (8,)}, "hidden"),
+        ({"estimator": "closed-form", "preset": "paper"}, "steps"),
+        ({"bumps": (100,), "learning_rate": 0.1}, "learning_rate"),
+        ({"bumps": (100,), "estimator": "pairwise"}, "bumps"),
+        ({"cutoff": (1e-3,), "estimator": "sampled"}, "cutoff"),
+    ],
+)
+def test_gradient_steps_and_the_closed_form_do_not_mix(continuous, settings, named):
+    with pytest.raises(ConfigError, match=rf"^{named}\b"):
+        resolved(continuous, **settings)
+
+
+@pytest.mark.parametrize("settings", [{"encoder": "bumps"}, {"bumps": (20,)}, {"estimator": "closed-form"}])
+def test_bumps_are_asked_for_by_any_of_their_names(walked, settings):
+    """Of enumerated states as well, which have vectors."""
+    chosen = quietly(walked, dim=3, trials=1, **settings)
+    assert (chosen.estimator, chosen.encoder) == ("closed-form", "bumps")
+    assert chosen.bumps is not None
+    assert chosen.bumps[0] <= 150
+
+
+def test_bumps_are_of_episodes_of_vectors_or_images(true_four_room):
+    for target in (true_four_room, target_of("FourRoom", transitions=1_000, observation="index")):
+        with pytest.raises(ConfigError, match="closed-form"):
+            resolved(target, estimator="closed-form")
+
+
+@pytest.mark.parametrize("name", ["steps", "hidden", "encoder", "batch"])
+def test_a_setting_of_networks_asks_for_one(continuous, name):
+    value = {"steps": 5, "hidden": (8,), "encoder": "mlp", "batch": 8}[name]
+    assert quietly(continuous, dim=3, **{name: value}).estimator == "pairwise"
+
+
+def test_continuous_states_cannot_be_summed_over(continuous):
     with pytest.raises(ConfigError, match=r"estimator exact.*--estimator pairwise"):
         resolved(continuous, estimator="exact")
-    with pytest.raises(ConfigError, match=r"5,001.*--estimator pairwise"):
-        resolved(ring(5_001), dim=2, lam=0.5, estimator="exact")

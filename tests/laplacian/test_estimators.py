@@ -14,7 +14,7 @@ from lapwing.laplacian import estimators, objectives
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import MLP
-from lapwing.laplacian.estimators import DiskLoss, PairLoss, make_loss
+from lapwing.laplacian.estimators import DiskLoss, ExactLoss, PairLoss, StatesLoss, make_loss
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.target import open_target
 from lapwing.laplacian.train import untrained_encoder
@@ -61,6 +61,42 @@ def test_exact_is_the_definition_over_all_pairs_of_states(lam):
     wanted = expected_loss(phi_of(encoder, target.states), P_lam / len(P), settings.beta, settings.delta)
     assert float(value) == pytest.approx(wanted, rel=1e-5)
     assert float(parts["loss"]) == float(value)
+
+
+def test_many_states_are_drawn_and_the_mean_is_the_sum_over_all(monkeypatch):
+    """Within what chance leaves over so many batches."""
+    *_, whole = prepared(lam=0.8)
+    assert type(whole) is ExactLoss
+    monkeypatch.setattr(estimators, "ALL_STATES", 8)
+    monkeypatch.setattr(estimators, "STATES_DRAWN", 16)
+    *_, encoder, drawn = prepared(lam=0.8)
+    assert type(drawn) is StatesLoss
+    keys = jax.random.split(jax.random.key(1), 4_000)
+    values = np.asarray(jax.jit(jax.vmap(lambda key: drawn(encoder, 0, key)[0]))(keys))
+    wanted, _ = evaluated(whole, encoder, 0, jax.random.key(0))
+    assert values.mean() == pytest.approx(float(wanted), abs=4 * values.std() / np.sqrt(len(values)))
+    assert values.std() / np.sqrt(len(values)) < 0.02 * float(wanted)
+
+
+def test_a_table_is_summed_over_however_many_states_it_has(monkeypatch):
+    """A row of a table learns from its own state alone, so each must be there at every step."""
+    monkeypatch.setattr(estimators, "ALL_STATES", 8)
+    *_, loss = prepared(observation="index")
+    assert type(loss) is ExactLoss
+
+
+@pytest.mark.parametrize("true_chain", [True, False])
+def test_exact_is_the_same_with_the_first_eigenpairs_as_with_all_in_their_span(true_chain, monkeypatch):
+    target, settings, _, whole = prepared(lam=0.8, true_chain=true_chain)
+    monkeypatch.setattr(estimators, "eigenpairs_known", lambda *_: 6)
+    few = make_loss(target, settings, untrained_encoder(target, settings))
+    assert few.functions.shape[1] == 6
+    inside = whole.functions[:, :6] @ np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    weights = {"beta": settings.beta, "delta": settings.delta}
+    (value, parts), (wanted, _) = (
+        objectives.exact_loss(inside, loss.functions, loss.mu, loss.rho, **weights) for loss in (few, whole)
+    )
+    assert float(value) == to_rounding(float(wanted), *parts.values())
 
 
 @pytest.mark.parametrize("estimator", ["sampled", "pairwise"])

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from lapwing.envs.gridworld import GridWorld
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.objectives import (
+    batch_loss,
     exact_loss,
     exact_penalty,
     graph_drawing,
@@ -108,6 +109,69 @@ class TestBruteForce:
         assert ours == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
+def spectrum(weights: np.ndarray) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """v_k, μ_k and ρ of a symmetric joint distribution, by a solver for general matrices."""
+    rho = weights.sum(axis=1)
+    mu, vectors = np.linalg.eig(weights / rho[:, None])
+    order = np.argsort(-mu.real)
+    root = np.sqrt(rho)[:, None]
+    # An orthonormal basis also where eigenvalues coincide, and eigenvectors of the general solver are not.
+    vectors = np.linalg.qr(root * vectors.real[:, order])[0] / root
+    return jnp.asarray(vectors), jnp.asarray(mu.real[order]), jnp.asarray(rho)
+
+
+def dense_loss(phi, weights: np.ndarray, *, beta: float, delta: float):
+    """The loss with W written out: G = Σ φ (diag(ρ) - W) φ."""
+    rho = jnp.asarray(weights.sum(axis=1))
+    laplacian = jnp.diag(rho) - jnp.asarray(weights)
+    drawing, penalty = jnp.sum(phi * (laplacian @ phi)), exact_penalty(phi, rho, delta)
+    return drawing + beta * penalty, {"graph_drawing": drawing, "penalty": penalty}
+
+
+class TestByEigenpairs:
+    """`exact` is the loss with P_λ written out, and so is its gradient."""
+
+    def walk(self, seed: int, size: int = 7) -> np.ndarray:
+        weights = np.random.default_rng(seed).exponential(size=(size, size))
+        return (weights + weights.T) / (2 * weights.sum())
+
+    def multi_step(self, weights: np.ndarray, lam: float) -> np.ndarray:
+        """W of P_λ = (1-λ) P (I-λP)⁻¹, which is symmetric for the walk is reversible."""
+        rho = weights.sum(axis=1)
+        P = weights / rho[:, None]
+        return rho[:, None] * ((1 - lam) * P @ np.linalg.inv(np.eye(len(P)) - lam * P))
+
+    @pytest.mark.parametrize("lam", [0.0, 0.7, 0.99])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_loss_and_its_gradient(self, lam, seed):
+        one_step = self.walk(seed)
+        functions, mu, rho = spectrum(one_step)
+        mu = 1 - (1 - mu) / ((1 - lam) + lam * (1 - mu))
+        phi = jnp.asarray(np.random.default_rng(seed).standard_normal((7, 3)))
+
+        def ours(phi):
+            return exact_loss(phi, functions, mu, rho, beta=BETA, delta=DELTA)[0]
+
+        def written_out(phi):
+            return dense_loss(phi, self.multi_step(one_step, lam), beta=BETA, delta=DELTA)[0]
+
+        (value, gradient), (wanted, wanted_gradient) = (
+            jax.value_and_grad(loss)(phi) for loss in (ours, written_out)
+        )
+        assert float(value) == pytest.approx(float(wanted), rel=1e-10)
+        np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-10)
+
+    def test_what_is_not_known_of_d_counts_as_nothing(self):
+        """With the first r pairs, G is that of a D without the others."""
+        functions, mu, rho = spectrum(self.walk(0))
+        phi = jnp.asarray(np.random.default_rng(0).standard_normal((7, 3)))
+        r = 4
+        D = sum(mu[k] * jnp.outer(functions[:, k], functions[:, k]) for k in range(r))
+        wanted, _ = dense_loss(phi, np.asarray(rho[:, None] * D * rho[None, :]), beta=BETA, delta=DELTA)
+        ours, _ = exact_loss(phi, functions[:, :r], mu[:r], rho, beta=BETA, delta=DELTA)
+        assert float(ours) == pytest.approx(float(wanted), rel=1e-10)
+
+
 # Not symmetric, with marginals that differ: what the discard rule makes of a chain.
 J = np.random.default_rng(0).dirichlet(np.ones(16) / 2).reshape(4, 4)
 W = (J + J.T) / 2
@@ -119,14 +183,27 @@ class TestUnbiased:
     """The expectation, summed over every batch that can be drawn, is the exact loss."""
 
     def exact(self, rho: np.ndarray):
-        loss, parts = exact_loss(
-            jnp.asarray(PHI),
-            jnp.asarray(np.diag(W.sum(axis=1)) - W),
-            jnp.asarray(rho),
-            beta=BETA,
-            delta=DELTA,
-        )
-        return float(loss), {name: float(part) for name, part in parts.items()}
+        """By the definition; the penalty may be over another distribution than that of the pairs."""
+        drawing = float(jnp.sum(jnp.asarray(PHI) * ((np.diag(W.sum(axis=1)) - W) @ PHI)))
+        penalty = float(exact_penalty(jnp.asarray(PHI), jnp.asarray(rho), DELTA))
+        loss = drawing + BETA * penalty
+        return loss, {"loss": loss, "graph_drawing": drawing, "penalty": penalty}
+
+    @pytest.mark.parametrize("batch", [2, 3])
+    def test_a_batch_of_states(self, batch):
+        """Every batch of independent states ~ ρ, with the chance that it is drawn."""
+        functions, mu, rho = spectrum(W)
+        drawn = np.array(list(itertools.product(range(4), repeat=batch)))
+        chance = np.asarray(rho)[drawn].prod(axis=1)
+
+        def loss(states):
+            return batch_loss(jnp.asarray(PHI)[states], functions[states], mu, beta=BETA, delta=DELTA)
+
+        losses, parts = jax.vmap(loss)(jnp.asarray(drawn))
+        exact, exact_parts = self.exact(W.sum(axis=1))
+        assert chance @ np.asarray(losses) == pytest.approx(exact, rel=1e-10)
+        for name, value in exact_parts.items():
+            assert chance @ np.asarray(parts[name]) == pytest.approx(value, rel=1e-10)
 
     def test_pairwise(self):
         """Both marginals matter: u and v are alike, so the distribution is ρ_W = W1."""
@@ -174,12 +251,11 @@ class TestOptimum:
     @pytest.fixture(params=[(0.2, 0.8), (5.0, 0.05), (100.0, 1.0)], ids=str)
     def problem(self, request):
         beta, delta = request.param
-        rho = jnp.asarray(self.CHAIN.rho)
-        laplacian = jnp.asarray(np.diag(self.CHAIN.rho) - self.CHAIN.weights.toarray())
+        known = spectrum(self.CHAIN.weights.toarray())
 
         @jax.jit
         def loss(phi):
-            return exact_loss(phi, laplacian, rho, beta=beta, delta=delta)[0]
+            return exact_loss(phi, *known, beta=beta, delta=delta)[0]
 
         values, f = self.CHAIN.eigenpairs(5)
         return loss, f * surviving_scale(values, beta, delta), values, beta, delta
@@ -223,19 +299,19 @@ class TestOptimum:
 def test_drawing_over_enumerated_states_is_the_chains_objective():
     chain = TestOptimum.CHAIN
     phi = np.random.default_rng(0).standard_normal((chain.n_states, 3))
-    laplacian = jnp.asarray(np.diag(chain.rho) - chain.weights.toarray())
-    _, parts = exact_loss(jnp.asarray(phi), laplacian, jnp.asarray(chain.rho), beta=1.0, delta=1.0)
+    _, parts = exact_loss(jnp.asarray(phi), *spectrum(chain.weights.toarray()), beta=1.0, delta=1.0)
     assert float(parts["graph_drawing"]) == pytest.approx(chain.objective(phi), rel=1e-12)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
 def test_the_loss_is_the_sum_of_its_parts(beta):
     phi = jnp.asarray(PHI)
-    laplacian, rho = jnp.asarray(np.diag(W.sum(axis=1)) - W), jnp.asarray(W.sum(axis=1))
+    functions, mu, rho = spectrum(W)
     for loss, parts in (
         sampled_loss(phi, phi[::-1], phi, phi[::-1], beta=beta, delta=DELTA),
         pairwise_loss(phi, phi[::-1], beta=beta, delta=DELTA),
-        exact_loss(phi, laplacian, rho, beta=beta, delta=DELTA),
+        exact_loss(phi, functions, mu, rho, beta=beta, delta=DELTA),
+        batch_loss(phi, functions, mu, beta=beta, delta=DELTA),
     ):
         assert set(parts) == {"loss", "graph_drawing", "penalty"}
         assert float(loss) == float(parts["loss"])

@@ -337,10 +337,8 @@ def test_hitting_is_the_sum_over_eigenfunctions(kind):
     assert abs(there - back) > 1e-3 * scale
 
 
-def test_hitting_has_no_embedding():
+def test_hitting_has_no_time():
     rep, batch = REPRESENTATIONS["mlp"], OBSERVATIONS["mlp"]
-    with pytest.raises(ConfigError, match="'hitting'"):
-        rep.embed(batch, "hitting")
     with pytest.raises(ConfigError, match=r"t=1\.0"):
         rep.distance(batch, batch[0], "hitting", t=1.0)
 

@@ -12,6 +12,7 @@ from lapwing.laplacian.ritz import (
     moments_of_chain,
     moments_of_experience,
     rayleigh_ritz,
+    ritz_of_chain,
     unrotated,
     with_fixed_signs,
 )
@@ -100,6 +101,55 @@ class TestRecovery:
         assert ritz.coefficients.shape == (9, 3)
         assert ritz.rank == 8
         np.testing.assert_allclose(ritz.eigenvalues, values[:3], atol=1e-10)
+
+
+class TestManySteps:
+    """By P_λ of the reversible walk the eigenfunctions are the same, and roughness counts for less."""
+
+    @pytest.mark.parametrize("lam", [0.0, 0.6, 0.99])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_of_the_span_of_eigenfunctions(self, lam, seed):
+        chain = random_chain(seed, reversible=False)
+        values, f = exact_eigenpairs(chain)
+        phi = f[:, 1:5] @ mixing(seed, 4, 5.0)
+        ritz = ritz_of_chain(chain, phi, 5, lam)
+        np.testing.assert_allclose(ritz.eigenvalues, values[:5], atol=1e-8)
+        np.testing.assert_allclose(cosines(functions_of(ritz, phi), f[:, :5], chain.rho), 1, atol=1e-8)
+
+    @pytest.mark.parametrize("lam", [0.6, 0.99])
+    def test_moments_with_p_lambda_written_out(self, lam):
+        chain = random_chain(3, reversible=False)
+        rho, W = chain.rho, np.asarray(chain.weights)
+        P = W / rho[:, None]
+        W_lam = rho[:, None] * ((1 - lam) * P @ np.linalg.inv(np.eye(SIZE) - lam * P))
+        phi = np.random.default_rng(0).standard_normal((SIZE, 2))
+        found, written = moments_of_chain(chain, phi, lam), moments_of_chain(Chain(W_lam, "written"), phi)
+        for ours, theirs in zip(found, written, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+    @settings(max_examples=50)
+    @given(st.integers(0, 500), st.sampled_from([0.5, 0.9, 0.999]))
+    def test_eigenvalues_are_bounds_from_above_and_nearer_than_those_of_one_step(self, seed, lam):
+        chain = random_chain(seed, reversible=True)
+        phi = np.random.default_rng(seed).standard_normal((SIZE, 4))
+        one_step, many = (ritz_of_chain(chain, phi, 5, steps).eigenvalues for steps in (0.0, lam))
+        assert (many >= exact_eigenpairs(chain)[0][:5] - 1e-9).all()
+        assert (many <= one_step + 1e-9).all()
+
+    def test_slow_functions_are_found_beneath_the_same_roughness(self):
+        """Of a path of 300 states; the noise has far more energy at one step than the slow functions."""
+        here, size = np.arange(300), 300
+        P = np.zeros((size, size))
+        P[here, np.maximum(here - 1, 0)] += 0.5
+        P[here, np.minimum(here + 1, size - 1)] += 0.5
+        chain = true_chain(P)
+        slow = np.cos(np.pi * np.outer(here + 0.5, np.arange(1, 5)) / size) * np.sqrt(2)
+        noise = np.random.default_rng(0).standard_normal((size, 4)) * [0.3, 0.02, 0.02, 0.02]
+        phi = slow + noise
+        found = [functions_of(ritz_of_chain(chain, phi, 5, lam), phi)[:, 1:] for lam in (0.0, 0.999)]
+        at_one_step, at_many = (cosines(functions, slow, chain.rho) for functions in found)
+        assert at_many.min() > 0.95
+        assert at_one_step.min() < 0.5
 
 
 class TestRank:

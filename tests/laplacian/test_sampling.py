@@ -12,7 +12,15 @@ from scipy.stats import chisquare
 
 from lapwing.data.experience import Experience
 from lapwing.laplacian.chain import sampled_chain
-from lapwing.laplacian.sampling import draw_pairs, pair_sampler, sample_pairs, sample_states, surviving_share
+from lapwing.laplacian.sampling import (
+    cumulative,
+    draw_pairs,
+    pair_sampler,
+    sample_by,
+    sample_pairs,
+    sample_states,
+    surviving_share,
+)
 
 RAGGED = [2, 3, 7, 12, 2, 5, 31]
 LAMS = [0.0, 0.3, 0.9, 0.99]
@@ -143,6 +151,24 @@ def test_every_place_with_a_successor_is_in_the_group_of_its_horizon(lengths):
     for horizon, first, count in groups.tolist():
         assert (experience.horizons[places[first : first + count]] == horizon).all()
     assert int(sampler.counts.sum()) == len(places)
+
+
+def test_states_have_their_distribution():
+    """One is never visited, and one nearly always."""
+    rho = np.array([0.05, 0.0, 0.8, 0.1, 0.05])
+    drawn = sample_by(cumulative(rho), 100_000, key=jax.random.key(4))
+    counts = np.bincount(drawn, minlength=5)
+    assert counts[1] == 0
+    assert fits(counts[rho > 0], rho[rho > 0])
+
+
+def test_states_far_more_than_float32_can_tell_apart():
+    """The sums of a million equal shares, the last of which float32 would round by a tenth of a share."""
+    size = 1_000_000
+    drawn = np.asarray(sample_by(cumulative(np.full(size, 1 / size)), 400_000, key=jax.random.key(5)))
+    last = drawn[drawn >= size // 2] - size // 2
+    assert abs(np.mean(last % 2) - 0.5) < 5 * 0.5 / np.sqrt(len(last))
+    assert fits(np.bincount(drawn * 20 // size, minlength=20), np.full(20, 0.05))
 
 
 def test_one_long_episode():

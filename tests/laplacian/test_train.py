@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from lapwing.errors import LapwingWarning, NonFiniteError
+from lapwing.laplacian import estimators
 from lapwing.laplacian import train as learning
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap, random_gap
@@ -93,6 +94,17 @@ def test_going_on_from_a_checkpoint_gives_the_same_bits(estimator, monkeypatch):
     going_on = Kept(states=cut.states)
     assert bits(train(*small(estimator), checkpoints=going_on)) == small_bits(estimator)
     assert [row["step"] for row in going_on.rows] == list(range(30, 61, 5))
+
+
+def test_states_that_are_drawn_give_the_same_bits_after_a_checkpoint(monkeypatch):
+    monkeypatch.setattr(estimators, "ALL_STATES", 100)
+    monkeypatch.setattr(estimators, "STATES_DRAWN", 32)
+    monkeypatch.setattr(learning, "CHUNKS", 12)
+    whole, cut = bits(train(*small("exact"))), Kept(until=25)
+    assert whole != small_bits("exact")
+    with pytest.raises(KeyboardInterrupt):
+        train(*small("exact"), checkpoints=cut)
+    assert bits(train(*small("exact"), checkpoints=Kept(states=cut.states))) == whole
 
 
 def test_a_finished_checkpoint_is_not_trained_further():

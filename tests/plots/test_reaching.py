@@ -23,7 +23,7 @@ from lapwing.cli.agent_report import control_table, draw_control, filmed
 from lapwing.envs.arena import Arena, make_arena, open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.mazes import parse_maze
-from lapwing.plots import Curve, OnlinePanel, ReachingPanel
+from lapwing.plots import Curve, OnlinePanel, arena_column
 from lapwing.plots.reaching import draw_arena
 from lapwing.plots.representations import WALL
 from lapwing.runs.folder import FIGURES
@@ -146,8 +146,8 @@ def test_each_arena_is_a_column_of_maps_above_its_curves():
     zeros, ones = np.zeros(len(U_MAZE.points)), np.ones(len(U_MAZE.points))
     given = {"mix": curve(0.2, 0.5), "l2": curve(0.1, 0.1)}
     panels = {
-        "first": ReachingPanel(U_MAZE, {"one": zeros, "two": ones}, given),
-        "second": ReachingPanel(CROOKED, {}, {"l2": curve(0.3)}),
+        "first": arena_column(U_MAZE, {"one": zeros, "two": ones}, given),
+        "second": arena_column(CROOKED, {}, {"l2": curve(0.3)}),
     }
     figure = plots.draw_reaching(panels)
     axes = {axis.get_title(): axis for axis in figure.axes if axis.get_title()}
@@ -167,7 +167,7 @@ def test_each_arena_is_a_column_of_maps_above_its_curves():
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["mix", "l2", "90 %"]
     drawn(figure)
-    figure = plots.draw_reaching({"only": ReachingPanel(U_MAZE, {}, {"mix": curve(0.5)})})
+    figure = plots.draw_reaching({"only": arena_column(U_MAZE, {}, {"mix": curve(0.5)})})
     assert len(figure.axes) == 1, "curves without maps are one row"
 
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from lapwing.agents.dqn_maze import AgentState
+import jax
+import numpy as np
+
 from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import parse_maze
 from lapwing.settings.agents import AgentSettings
@@ -36,7 +38,7 @@ class Kept:
         self.rows: list[dict] = []
         self.calls: list[tuple] = []
         self.first: Any = None
-        self.last = False
+        self.last: list[bool] = []
 
     def restore(self, like: Any):
         self.first = like
@@ -46,13 +48,16 @@ class Kept:
         self.rows.append(row)
 
     def keep(self, state: Any, step: int, seconds: float, *, last: bool) -> None:
-        self.states.append((state._replace(returns=state.returns.copy()), step, seconds))
-        self.last = last
+        # Arrays of NumPy are written to in place as training continues.
+        copied = jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
+        self.states.append((copied, step, seconds))
+        self.last.append(last)
         if self.until is not None and step >= self.until:
             raise Interrupted
 
-    def at(self, step: int) -> AgentState:
-        return next(kept.state for kept, at, _ in self.states if at == step)
+    def at(self, step: int) -> Any:
+        """The state that was kept at a step."""
+        return next(state for state, at, _ in self.states if at == step)
 
 
 def task_of(settings: AgentSettings, text: str = MAZE) -> GridTask:

@@ -117,8 +117,7 @@ def load_agent(path: str | Path) -> Agent | ControlAgent:
     if manifest.get("kind") not in ("agent", "control agent"):
         raise CheckpointError(f"{path} holds a {manifest.get('kind', 'checkpoint')}, not an agent")
     try:
-        spec = manifest["encoder"]
-        spec = EncoderSpec(**(spec | {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}))
+        spec = EncoderSpec.from_json(manifest["encoder"])
         if manifest["kind"] == "control agent":
             actor = filled(encoder_skeleton(spec), tensors, "actor", path)
             return ControlAgent(actor, spec, dict(manifest["config"]))

@@ -16,19 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import PRNGKeyArray
 
-from lapwing.agents.dqn import (
-    Learner,
-    Training,
-    epsilon_greedy,
-    init_learner,
-    moved_target,
-    not_finite,
-    q_spec,
-    q_values,
-    td_loss,
-    td_targets,
-    update,
-)
+from lapwing.agents import dqn
 from lapwing.agents.evaluation import evaluation_steps
 from lapwing.agents.replay_buffer import ReplayBuffer, Stored, Transitions
 from lapwing.data.observations import view_of
@@ -51,7 +39,7 @@ _EVALUATION = 2**31
 class GymState(NamedTuple):
     """All that is kept between episodes."""
 
-    learner: Learner
+    learner: dqn.Learner
     replay: Stored
     episode: np.ndarray
     """How many episodes have begun."""
@@ -66,10 +54,10 @@ def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
         raise ConfigError(f"DQN needs a Discrete action space, not {actions}; choose another environment")
     n_actions = int(actions.n)
     if isinstance(seen, gymnasium.spaces.Discrete):
-        return q_spec((), int(seen.n), n_actions, hidden)
+        return dqn.q_spec((), int(seen.n), n_actions, hidden)
     shape = seen.shape if isinstance(seen, gymnasium.spaces.Box) else ()
     if len(shape) in (1, 3) and not view_of(seen).channels_first:
-        return q_spec(shape, None, n_actions, hidden)
+        return dqn.q_spec(shape, None, n_actions, hidden)
     raise ConfigError(
         f"DQN takes Discrete observations, vectors or images (height, width, channels), not {seen}; "
         "wrap the environment in gymnasium.wrappers.FlattenObservation, or move the channels to the end"
@@ -104,7 +92,7 @@ def train_on_env(
     reward: Reward | None = None,
     checkpoints: Checkpoints | None = None,
     on_chunk: OnChunk | None = None,
-) -> tuple[Training, EncoderSpec]:
+) -> tuple[dqn.Training, EncoderSpec]:
     """Train a DQN agent on an environment.
 
     Args:
@@ -170,14 +158,14 @@ def _train(
     reward: Reward | None,
     checkpoints: Checkpoints | None,
     on_chunk: OnChunk | None,
-) -> tuple[Training, EncoderSpec]:
+) -> tuple[dqn.Training, EncoderSpec]:
     spec, optimiser = space_spec(env, settings.hidden), optax.adam(settings.learning_rate)
     buffer = ReplayBuffer(settings.random_steps + settings.steps, spec.shape, _stored_as(env, spec))
     evaluations = evaluation_steps(settings.steps, settings.evaluate_every)
 
     def state_of(seen: np.ndarray, episode: int) -> GymState:
         """An untrained agent, which standardises like these observations."""
-        learner = init_learner(_fitted(spec, seen, settings), optimiser)
+        learner = dqn.init_learner(_fitted(spec, seen, settings), optimiser)
         return GymState(learner, buffer.empty(), np.array(episode), np.full(len(evaluations), np.nan))
 
     progress = restored(checkpoints, state_of(buffer.content().observations, 0))
@@ -205,7 +193,7 @@ def _train(
             buffer.store(transition, cut=player.over and not transition.terminated)
             step += 1
             if step % settings.target_every == 0:
-                learner = moved_target(learner, settings.target_rate)
+                learner = dqn.moved_target(learner, settings.target_rate)
         state = state._replace(learner=learner, replay=buffer.content(), episode=np.array(player.begun))
         return state, step, {"loss": float(loss)}
 
@@ -223,27 +211,27 @@ def _train(
         settings.steps,
         advance,
         measure,
-        not_finite,
+        dqn.not_finite,
         checkpoints=checkpoints,
         on_chunk=on_chunk,
         resumable=lambda: player.over,
     )
-    return Training(state.learner.q, evaluations, state.returns, seconds, 0.0), spec
+    return dqn.Training(state.learner.q, evaluations, state.returns, seconds, 0.0), spec
 
 
-def _learn(optimiser: optax.GradientTransformation, gamma: float, learner: Learner, batch: Transitions):
-    next_values = jnp.max(q_values(learner.target, batch.next_observations), axis=1)
-    targets = td_targets(batch.rewards, next_values, batch.terminated, gamma)
+def _learn(optimiser: optax.GradientTransformation, gamma: float, learner: dqn.Learner, batch: Transitions):
+    next_values = jnp.max(dqn.q_values(learner.target, batch.next_observations), axis=1)
+    targets = dqn.td_targets(batch.rewards, next_values, batch.terminated, gamma)
 
     def loss_of(q: Encoder):
-        return td_loss(q_values(q, batch.observations), batch.actions, targets), None
+        return dqn.td_loss(dqn.q_values(q, batch.observations), batch.actions, targets), None
 
-    learner, loss, _ = update(learner, optimiser, loss_of)
+    learner, loss, _ = dqn.update(learner, optimiser, loss_of)
     return learner, loss
 
 
 def _act(epsilon: float, q: Encoder, observation, key: PRNGKeyArray):
-    return epsilon_greedy(embed(q, observation), epsilon, key=key)
+    return dqn.epsilon_greedy(embed(q, observation), epsilon, key=key)
 
 
 def mean_return(env: gymnasium.Env, q: Encoder, seed: int) -> float:

@@ -16,19 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
 
-from lapwing.agents.dqn import (
-    Learner,
-    Training,
-    epsilon_greedy,
-    init_learner,
-    moved_target,
-    not_finite,
-    q_spec,
-    q_values,
-    td_loss,
-    td_targets,
-    update,
-)
+from lapwing.agents import dqn
 from lapwing.agents.evaluation import evaluation_steps
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, fit_encoder
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
@@ -52,7 +40,7 @@ class Tables(NamedTuple):
 class AgentState(NamedTuple):
     """All that changes from step to step."""
 
-    learner: Learner
+    learner: dqn.Learner
     phi: PhiState | None
     """φ, if it is learned online."""
     target_values: Float[Array, " states"]
@@ -80,7 +68,7 @@ def train_on_maze(
     *,
     checkpoints: Checkpoints | None = None,
     on_chunk: OnChunk | None = None,
-) -> tuple[Training, EncoderSpec]:
+) -> tuple[dqn.Training, EncoderSpec]:
     """Train a DQN agent.
 
     Args:
@@ -99,7 +87,7 @@ def train_on_maze(
     online = rewards if isinstance(rewards, OnlineRewards) else None
     optimiser = optax.adam(settings.learning_rate)
     states, *shape = tables.observations.shape
-    spec = q_spec(tuple(shape), states, task.world.n_actions, settings.hidden)
+    spec = dqn.q_spec(tuple(shape), states, task.world.n_actions, settings.hidden)
     evaluations = evaluation_steps(settings.steps, settings.evaluate_every)
     first = MazeState(
         _first_state(tables, spec, optimiser, settings, online), np.full(len(evaluations), np.nan)
@@ -107,7 +95,7 @@ def train_on_maze(
     progress = restored(checkpoints, first) or Progress(first)
     with stopwatch() as watch:
         run_chunk = _compiled_chunk(tables, optimiser, settings, online, progress.state.state)
-        table_of = eqx.filter_jit(q_values)
+        table_of = eqx.filter_jit(dqn.q_values)
         table_of(progress.state.state.learner.q, tables.observations)
 
     def advance(kept: MazeState, step: int) -> tuple[MazeState, int, Metrics]:
@@ -121,16 +109,16 @@ def train_on_maze(
             kept.returns.copy(),
         )
         if not np.isfinite(q_table).all():
-            raise not_finite(step)
+            raise dqn.not_finite(step)
         returns[np.searchsorted(evaluations, step)] = value = task.mean_return(q_table.argmax(axis=1))
         return kept._replace(returns=returns), {"return": value}
 
     progress = run_chunks(
-        progress, settings.steps, advance, measure, not_finite, checkpoints=checkpoints, on_chunk=on_chunk
+        progress, settings.steps, advance, measure, dqn.not_finite, checkpoints=checkpoints, on_chunk=on_chunk
     )
     (state, returns), _, seconds = progress
     phi = state.phi and state.phi.encoder
-    return Training(state.learner.q, evaluations, returns, seconds, watch.compiling, phi), spec
+    return dqn.Training(state.learner.q, evaluations, returns, seconds, watch.compiling, phi), spec
 
 
 def _first_state(
@@ -153,9 +141,9 @@ def _first_state(
     states, actions = _random_steps(tables, settings, jax.random.fold_in(key, 1))
     start = jax.random.randint(jax.random.fold_in(key, 2), (), 0, len(tables.observations))
     return AgentState(
-        init_learner(q, optimiser),
+        dqn.init_learner(q, optimiser),
         online and online.learner.init(online.encoder),
-        jnp.max(q_values(q, tables.observations), axis=1),
+        jnp.max(dqn.q_values(q, tables.observations), axis=1),
         start,
         jnp.pad(states, (0, settings.steps)),
         jnp.pad(actions, (0, settings.steps)),
@@ -198,14 +186,14 @@ def _agent_step(
     states, actions = agent.states[indices], agent.actions[indices]
     next_values = agent.target_values[tables.next_state[states, actions]]
     never = jnp.zeros(settings.batch, bool)
-    targets = td_targets(rewards[states, actions], next_values, never, settings.gamma)
+    targets = dqn.td_targets(rewards[states, actions], next_values, never, settings.gamma)
 
     def loss_of(q: Encoder):
         values = _values_at(q, tables.observations, jnp.append(states, agent.state))
-        return td_loss(values[:-1], actions, targets), values[-1]
+        return dqn.td_loss(values[:-1], actions, targets), values[-1]
 
-    learner, loss, here = update(agent.learner, optimiser, loss_of)
-    action = epsilon_greedy(here, settings.epsilon, key=act_key)
+    learner, loss, here = dqn.update(agent.learner, optimiser, loss_of)
+    action = dqn.epsilon_greedy(here, settings.epsilon, key=act_key)
     at_limit = (step + 1) % settings.episode_length == 0
     anywhere = jax.random.randint(start_key, (), 0, n_states)
     learner, target_values = jax.lax.cond(
@@ -251,13 +239,13 @@ def _values_at(
 ) -> Float[Array, "batch actions"]:
     """Q in these states; a table of no more states than that is computed whole, and gathered from."""
     if len(observations) <= len(states):
-        return q_values(q, observations)[states]
-    return q_values(q, observations[states])
+        return dqn.q_values(q, observations)[states]
+    return dqn.q_values(q, observations[states])
 
 
-def _move_target(tables: Tables, rate: float, learner: Learner, values):
-    learner = moved_target(learner, rate)
-    return learner, jnp.max(q_values(learner.target, tables.observations), axis=1)
+def _move_target(tables: Tables, rate: float, learner: dqn.Learner, values):
+    learner = dqn.moved_target(learner, rate)
+    return learner, jnp.max(dqn.q_values(learner.target, tables.observations), axis=1)
 
 
 def _compiled_chunk(

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
 
 
-def _run_folder(command: Learn | Train | TrainInArena, ending: str = "") -> Path:
-    """The folder that is named, or a new one."""
+def _in_folder(
+    command: Learn | Train | TrainInArena,
+    work: Callable[..., Any],
+    show: Callable[..., None],
+    ending: str = "",
+) -> None:
+    """Do the work in the folder that is named, or a new one, with a progress bar; then show the outcome."""
+    from lapwing.cli.progress import progress_bar, stderr_console
+
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to resume")
-    return command.out or _new_folder(command.target, ending)
+    console, out = stderr_console(), command.out or _new_folder(command.target, ending)
+    with _resumable(out, console), progress_bar(console) as on_progress:
+        outcome = work(out=out, overwrite=command.overwrite, resume=command.resume, on_progress=on_progress)
+    with _held(out):
+        show(outcome, out, console, as_json=command.json)
 
 
 def _learn(command: Learn) -> None:
-    from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.data.source import read_source
     from lapwing.runs.learn import run
 
@@ -61,19 +72,8 @@ def _learn(command: Learn) -> None:
             "name a target: lapwing learn FourRoom, a maze .txt, a data .npz or .hdf5, gym:ENV_ID, "
             "minari:NAME, or ogbench:NAME"
         )
-    console, settings, source = stderr_console(), command.settings(), read_source(command.target)
-    out = _run_folder(command)
-    with _resumable(out, console), progress_bar(console) as on_progress:
-        outcome = run(
-            source,
-            settings,
-            out,
-            overwrite=command.overwrite,
-            resume=command.resume,
-            on_progress=on_progress,
-        )
-    with _held(out):
-        _show(outcome, out, console, as_json=command.json)
+    settings = command.settings()
+    _in_folder(command, partial(run, read_source(command.target), settings), _show)
 
 
 def _data(command: Data) -> None:
@@ -144,53 +144,30 @@ def _audit(command: Audit) -> None:
 
 
 def _train(command: Train) -> None:
-    from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.runs.train_dqn import RECIPES, train_agent
 
     if not command.target:
         raise ConfigError("name a target: lapwing train HardMaze, a maze .txt, or gym:ENV_ID")
-    console, settings = stderr_console(), command.settings()
-    out = _run_folder(command, f"-{settings.reward or 'agent'}")
-    with _resumable(out, console), progress_bar(console) as on_progress:
-        outcome = train_agent(
-            command.target,
-            settings,
-            out,
-            representation=command.representation,
-            recipe=RECIPES[command.preset],
-            overwrite=command.overwrite,
-            resume=command.resume,
-            on_progress=on_progress,
-        )
-    with _held(out):
-        _show_agent(outcome, out, console, as_json=command.json)
+    settings, recipe = command.settings(), RECIPES[command.preset]
+    work = partial(
+        train_agent, command.target, settings, representation=command.representation, recipe=recipe
+    )
+    _in_folder(command, work, _show_agent, f"-{settings.reward or 'agent'}")
 
 
 def _train_in_arena(command: TrainInArena) -> None:
-    from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.envs.arena import open_arena
     from lapwing.runs.train_ddpg import train_control
 
-    console, settings = stderr_console(), command.settings()
-    out = _run_folder(command, f"-{settings.reward}")
-    with _resumable(out, console), progress_bar(console) as on_progress:
-        outcome = train_control(
-            open_arena(command.target, goal=settings.goal_cell),
-            settings,
-            out,
-            representation=command.representation,
-            overwrite=command.overwrite,
-            resume=command.resume,
-            on_progress=on_progress,
-        )
-    with _held(out):
-        _show_control(outcome, out, console, as_json=command.json)
+    settings = command.settings()
+    arena = open_arena(command.target, goal=settings.goal_cell)
+    work = partial(train_control, arena, settings, representation=command.representation)
+    _in_folder(command, work, _show_control, f"-{settings.reward}")
 
 
 def _reproduce(command: Reproduce) -> None:
-    from lapwing.cli.progress import stderr_console
+    from lapwing.cli.progress import dashboard, stderr_console
     from lapwing.figures import FIGURES, find_study
-    from lapwing.figures.dashboard import dashboard
     from lapwing.figures.reproduce import figures_with, reproduce
 
     console = stderr_console()
@@ -238,7 +215,7 @@ def _cores() -> int:
 
 
 def _show_figure(made: "Reproduced", console: "Console") -> None:
-    from lapwing.figures.dashboard import in_words
+    from lapwing.cli.progress import in_words
 
     if made.runs:
         words = f"{made.study.name}: {made.done} of {len(made.runs)} runs are in {made.files[0]}"
@@ -265,36 +242,34 @@ def _new_folder(target: str, ending: str = "") -> Path:
 def _show(outcome: "Outcome", out: Path, console: "Console", *, as_json: bool) -> None:
     from lapwing.cli.report import draw_all, report
 
-    pictures = draw_all(outcome, out / "figures")
-    _show_run(report(outcome), pictures, outcome.result, out, console, as_json)
+    _show_run(outcome, report, draw_all, out, console, as_json)
 
 
 def _show_agent(outcome: "AgentOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
     from lapwing.cli.agent_report import agent_table, draw_agent
 
-    pictures = draw_agent(outcome, out / "figures")
-    _show_run(agent_table(outcome), pictures, outcome.result, out, console, as_json)
+    _show_run(outcome, agent_table, draw_agent, out, console, as_json)
 
 
 def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
     from lapwing.cli.agent_report import control_table, draw_control
 
-    pictures = draw_control(outcome, out / "figures")
-    _show_run(control_table(outcome), pictures, outcome.result, out, console, as_json)
+    _show_run(outcome, control_table, draw_control, out, console, as_json)
 
 
 def _show_run(
-    report: "RenderableType",
-    pictures: list[Path],
-    result: dict[str, Any],
+    outcome: Any,
+    report: Callable[[Any], "RenderableType"],
+    draw: Callable[[Any, Path], list[Path]],
     out: Path,
     console: "Console",
     as_json: bool,
 ) -> None:
+    pictures = draw(outcome, out / "figures")
     console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
-    console.print(report)
+    console.print(report(outcome))
     if as_json:
-        print(json.dumps(result, allow_nan=False))
+        print(json.dumps(outcome.result, allow_nan=False))
 
 
 def _show_warnings_as_lines() -> None:

@@ -1,13 +1,25 @@
-"""A progress bar on standard error for what takes more than a moment."""
+"""Progress on standard error: a bar for one run, a live table for the runs of a figure."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from lapwing.progress import OnProgress
+
+if TYPE_CHECKING:
+    from lapwing.figures.runner import OnStatus, Status
+    from lapwing.figures.worker import Worker
+
+SECONDS_BETWEEN_LINES = 15.0
+"""Where there is no terminal."""
 
 
 def stderr_console() -> Console:
@@ -51,3 +63,81 @@ def _brief(metrics: dict[str, float]) -> str:
         if name in metrics:
             return f"{name} {metrics[name]:{digits}}  {metrics['steps_per_second']:,.0f} steps/s"
     return ""
+
+
+@contextmanager
+def dashboard(console: Console) -> Iterator["OnStatus"]:
+    """A callback that shows how far a grid is."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        yield lambda status: live.update(status_view(status))
+
+
+def status_view(status: "Status") -> Group:
+    """Each group of runs: done, running, failed, and the seconds of one; then the run of each worker."""
+    return Group(_table(status), *(_line(worker) for worker in status.workers if worker.run))
+
+
+def _table(status: "Status") -> Table:
+    from lapwing.figures.runner import group_of
+
+    table = Table(title=headline(status), title_justify="left", box=None)
+    for name in ("method", "input", "done", "running", "failed", "seconds each"):
+        table.add_column(name, justify="left" if name in ("method", "input") else "right")
+    running = [group_of(worker.run) for worker in status.workers if worker.run]
+    for group in dict.fromkeys(group_of(run) for run in status.runs):
+        keys = [run.key for run in status.runs if group_of(run) == group]
+        failed = sum(key in status.failures for key in keys)
+        taken = status.seconds.get(group, [])
+        table.add_row(
+            *group,
+            f"{sum(key in status.done for key in keys)}/{len(keys)}",
+            str(running.count(group) or ""),
+            Text(str(failed), style="red") if failed else "",
+            f"{sum(taken) / len(taken):.1f}" if taken else "",
+        )
+    return table
+
+
+def _line(worker: "Worker") -> Text:
+    phase, done, total = worker.progress
+    share = f" {done / total:.0%}" if total > 1 else ""
+    return Text(f"{worker.run}: {phase}{share}", style="dim")
+
+
+def headline(status: "Status") -> str:
+    """How many runs are done, and when the rest may be."""
+    done = sum(run.key in status.done for run in status.runs)
+    words = f"{done}/{len(status.runs)} runs done"
+    failed = sum(run.key in status.failures for run in status.runs)
+    if failed:
+        words += f", {failed} failed"
+    left = status.seconds_to_go()
+    return words if left is None or done == len(status.runs) else f"{words}, about {in_words(left)} to go"
+
+
+def _lines(console: Console) -> "OnStatus":
+    last = time.monotonic()
+
+    def show(status: "Status") -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            console.print(headline(status))
+
+    return show
+
+
+def in_words(seconds: float) -> str:
+    """Words for a time to wait.
+
+    Example:
+        >>> in_words(45.0), in_words(600.0), in_words(7500.0)
+        ('45 s', '10 min', '2 h 5 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -10,6 +10,8 @@ TOO_FEW = 10
 """Fewer held-out transitions than so many times the eigenfunctions say little."""
 ALMOST = 0.02
 """A cosine is as high as the data allows if it is lower by no more than this."""
+MOST = 0.9
+"""With this share of the eigenfunctions as they should be, there is nothing to mend."""
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -69,9 +71,12 @@ def _against_truth(result: dict[str, Any]) -> Verdict:
         return Verdict(f"{words}.", _use(result))
     if floor is not None and mean < floor - ALMOST:
         return Verdict(f"{words}; the data allows more, {floor:.2f} in the mean.", "more --steps.")
+    words += "; the data allows no more"
+    if len(good) >= MOST * len(cosines):
+        return Verdict(f"{words}.", _use(result))
     first = leading(good)
     smaller = f"try --dim {first}, or more" if 1 < first < len(cosines) else "more"
-    return Verdict(f"{words}; the data allows no more.", f"{smaller} --transitions.")
+    return Verdict(f"{words}.", f"{smaller} --transitions.")
 
 
 def _by_gap(result: dict[str, Any]) -> Verdict:

@@ -130,24 +130,31 @@ class _Numbers:
         self._blocks: list[np.ndarray] = []
 
     def store(self) -> None:
-        if self.dtype is not None and self.new:
-            try:
-                self._blocks.append(self._block())
-            except Exception as error:  # an array of anything raises nearly anything
-                self.dtype, self._blocks = None, []
-                warnings.warn(
-                    f"{self.name} are not kept, for they are not all finite numbers of shape {self.shape} "
-                    f"({error})",
-                    LapwingWarning,
-                    stacklevel=4,
-                )
+        """Store the new ones."""
+        self.add(self.new)
         self.new.clear()
 
+    def add(self, values: Any) -> None:
+        """Store a block."""
+        if self.dtype is None or not len(values):
+            return
+        try:
+            self._blocks.append(self._block(values))
+        except Exception as error:  # an array of anything raises nearly anything
+            self.dtype, self._blocks = None, []
+            warnings.warn(
+                f"{self.name} are not kept, for they are not all finite numbers of shape {self.shape} "
+                f"({error})",
+                LapwingWarning,
+                stacklevel=5,
+            )
+
     def joined(self) -> np.ndarray | None:
+        """All of them."""
         return None if self.dtype is None else np.concatenate(self._blocks)
 
-    def _block(self) -> np.ndarray:
-        given = np.array(self.new).reshape(len(self.new), *self.shape)
+    def _block(self, values: Any) -> np.ndarray:
+        given = np.asarray(values).reshape(len(values), *self.shape)
         block = given.astype(self.dtype)
         whole = block.dtype.kind in "iu"
         if not np.isfinite(block).all() or (whole and not np.array_equal(block, given)):
@@ -173,8 +180,11 @@ def step_vector(
     """Step several environments at once: the episodes of the first, then those of the next."""
     mode = autoreset_mode(env)
     actions = random_actions(env.action_space, seed) if policy is None else None
+    steps = _Steps(env)
+    streams: list[list[list[Any]]] = [[[]] for _ in range(env.num_envs)]
     observations = _reset(env, seed)
-    streams = [[_Growing(row)] for row in _copied(view, observations)]
+    for stream, row in zip(streams, _copied(view, observations), strict=True):
+        stream[-1].append(row)
     begins = np.zeros(env.num_envs, bool)  # whose next observation is the first of an episode
     done, reported = 0, 0
     while done < transitions:
@@ -182,76 +192,69 @@ def step_vector(
             action = next(actions) if actions is not None else policy(observations)  # type: ignore[misc]
             if not done:
                 check_action(action, env.action_space)
-            taken = _each(action, env.num_envs)
+            steps.actions.append(_copy_of(action))
             observations, rewards, terminated, truncated, infos = env.step(action)
         except Exception as error:
             raise _raised(error) from error
+        steps.rewards.append(_copy_of(rewards))
+        steps.moved.append(~begins)
         rows, over = _copied(view, observations), np.logical_or(terminated, truncated)
-        steps = zip(taken, _each(rewards, env.num_envs), strict=True)
-        for i, (stream, row, step) in enumerate(zip(streams, rows, steps, strict=True)):
+        for i, (stream, row) in enumerate(zip(streams, rows, strict=True)):
             if begins[i]:
-                stream.append(_Growing(row))
+                stream.append([row])
             elif over[i] and mode == AutoresetMode.SAME_STEP:
-                stream[-1].add(_final(view, infos, i), step)
-                stream.append(_Growing(row))
+                stream[-1].append(_final(view, infos, i))
+                stream.append([row])
             else:
-                stream[-1].add(row, step)
+                stream[-1].append(row)
         done += int(np.sum(~begins))
         begins = over if mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
         if mode == AutoresetMode.DISABLED and over.any():
             observations, _ = env.reset(options={"reset_mask": np.asarray(over)})
             for i, row in enumerate(_copied(view, observations)):
                 if over[i]:
-                    streams[i].append(_Growing(row))
+                    streams[i].append([row])
         if on_progress and done - reported >= STEPS_BETWEEN_REPORTS:
             reported = done
             on_progress(min(done, transitions), transitions)
-    episodes = [episode for stream in streams for episode in stream if episode.steps]
+    episodes = [episode for stream in streams for episode in stream if len(episode) > 1]
     _cut(episodes, done - transitions)
-    return _joined(env, view, episodes)
+    rows = np.array(list(itertools.chain.from_iterable(episodes)), stored_dtype(view))
+    return Rollout(rows, np.array([len(episode) for episode in episodes]), *steps.joined(transitions))
 
 
-class _Growing:
-    """An episode that goes on: its observations, and the action and reward after each but the last."""
+class _Steps:
+    """What a vector of environments was given and gave, as it came: a batch a step."""
 
-    def __init__(self, first: Any):
-        self.rows, self.steps = [first], []
+    def __init__(self, env: VectorEnv):
+        self.space = env.single_action_space
+        self.actions: list[Any] = []
+        self.rewards: list[Any] = []
+        self.moved: list[np.ndarray] = []
+        """Which environments made a transition; the others were reset."""
 
-    def add(self, row: Any, step: tuple[Any, Any]) -> None:
-        self.rows.append(row)
-        self.steps.append(step)
+    def joined(self, transitions: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Actions and rewards, one a transition: those of the first environment, then those of the next."""
+        done, gained = _actions_of(self.space), _Numbers("rewards", (), np.dtype(np.float32))
+        for numbers, batches in ((done, self.actions), (gained, self.rewards)):
+            if numbers.dtype is not None:
+                numbers.add(self._one_by_one(batches)[:transitions])
+        return done.joined(), gained.joined()
 
-
-def _each(batch: Any, count: int) -> Any:
-    """What a batch holds for each environment, copied; None where that cannot be told."""
-    copied = _copy_of(batch)
-    return [None] * count if copied is None or np.shape(copied)[:1] != (count,) else copied
-
-
-def _joined(env: VectorEnv, view: View, episodes: list[_Growing]) -> Rollout:
-    done, gained = _actions_of(env.single_action_space), _Numbers("rewards", (), np.dtype(np.float32))
-    for action, reward in itertools.chain.from_iterable(episode.steps for episode in episodes):
-        done.new.append(action)
-        gained.new.append(reward)
-    done.store()
-    gained.store()
-    rows = itertools.chain.from_iterable(episode.rows for episode in episodes)
-    return Rollout(
-        np.array(list(rows), stored_dtype(view)),
-        np.array([len(episode.rows) for episode in episodes]),
-        done.joined(),
-        gained.joined(),
-    )
+    def _one_by_one(self, batches: list[Any]) -> Any:
+        try:
+            return np.swapaxes(np.stack(batches), 0, 1)[np.stack(self.moved, axis=1)]
+        except Exception:  # what is no array, or not one of each environment, is not kept
+            return [None]
 
 
-def _cut(episodes: list[_Growing], surplus: int) -> None:
+def _cut(episodes: list[list[Any]], surplus: int) -> None:
     """Take the last `surplus` transitions away."""
     while surplus > 0:
-        last = episodes[-1]
-        kept = max(0, len(last.steps) - surplus)
-        surplus -= len(last.steps) - kept
-        del last.rows[kept + 1 :], last.steps[kept:]
-        if not kept:
+        taken = min(surplus, len(episodes[-1]) - 1)
+        del episodes[-1][len(episodes[-1]) - taken :]
+        surplus -= taken
+        if len(episodes[-1]) < 2:
             episodes.pop()
 
 

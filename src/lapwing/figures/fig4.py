@@ -20,16 +20,16 @@ from lapwing.figures.maze_agents import (
 from lapwing.figures.tables import (
     ABOUT_NEVER,
     Speed,
-    curve_of,
+    curves_of,
     interval,
     last_evaluation,
     markdown_table,
     select,
-    speed_of,
     speed_tables,
+    speeds_of,
     values_by_step,
 )
-from lapwing.plots import Curve, ShapingPanel, draw_shaping
+from lapwing.plots import Curve, draw_columns, maze_column
 from lapwing.runs.train_dqn import steps_to_optimum
 from lapwing.shaping.audit import LONGEST_LOOKAHEAD
 
@@ -64,13 +64,13 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """For each maze the distance to the goal in the embedding of seed 0, and the curves of all rewards."""
-    panels = {}
+    columns = {}
     for maze in MAZES:
         cell = select(rows, environment=maze, metric="distance", seed=0)
         maps = {title: values_by_step(cell, reward=reward) for reward, title in _MAPS.items()}
         found = {title: values for title, values in maps.items() if values.size}
-        panels[maze] = ShapingPanel(task_of(maze), found, return_curves(rows, maze))
-    return draw_shaping(panels)
+        columns[maze] = maze_column(task_of(maze), found, return_curves(rows, maze))
+    return draw_columns(columns, measure="mean return", best="optimum")
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
@@ -82,9 +82,8 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
 
 def return_curves(rows: list[Row], maze: str) -> dict[str, Curve]:
     """The mean return over the steps, for each reward."""
-    within = return_range(maze)
-    found = {label: curve_of(_returns(rows, maze, reward), within) for reward, label in _LABELS.items()}
-    return {label: curve for label, curve in found.items() if curve}
+    cells = {label: _returns(rows, maze, reward) for reward, label in _LABELS.items()}
+    return curves_of(cells, return_range(maze))
 
 
 def speed_table(rows: list[Row]) -> list[str]:
@@ -96,8 +95,7 @@ def speed_table(rows: list[Row]) -> list[str]:
 def speeds(rows: list[Row], maze: str) -> dict[str, Speed]:
     """By reward: the steps to within 2 of the optimum."""
     count = partial(steps_to_optimum, optimum=task_of(maze).optimal_return)
-    found = {reward: speed_of(_returns(rows, maze, reward), count) for reward in _LABELS}
-    return {reward: speed for reward, speed in found.items() if speed}
+    return speeds_of({reward: _returns(rows, maze, reward) for reward in _LABELS}, count)
 
 
 def final_returns(rows: list[Row]) -> list[str]:

@@ -15,16 +15,16 @@ from lapwing.figures.tables import (
     Count,
     Speed,
     by_seed,
-    curve_of,
+    curves_of,
     interval,
     last_evaluation,
     markdown_table,
     select,
-    speed_of,
     speed_tables,
+    speeds_of,
     values_by_step,
 )
-from lapwing.plots import Curve, ReachingPanel, draw_reaching
+from lapwing.plots import Curve, arena_column, draw_reaching
 from lapwing.runs.train_ddpg import GATE
 
 NOTE = "success is the share of fixed starts from which the policy without noise reaches the goal"
@@ -61,13 +61,13 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
     """For each arena φ's distance to the goal of seed 0, and the curves of all rewards."""
-    panels = {}
+    columns = {}
     for panel in PANELS:
         curves = success_curves(rows, panel, preset)
         if curves:
             maps = goal_maps(rows, panel)
-            panels[f"{panel.arena} ({preset})"] = ReachingPanel(open_arena(panel.arena), maps, curves)
-    return draw_reaching(panels)
+            columns[f"{panel.arena} ({preset})"] = arena_column(open_arena(panel.arena), maps, curves)
+    return draw_reaching(columns)
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
@@ -80,9 +80,8 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
 
 def success_curves(rows: list[Row], panel: Panel, preset: Preset) -> dict[str, Curve]:
     """Success over the steps, for each reward."""
-    cells = _of_panel(rows, panel, preset)
-    found = {reward: curve_of(select(cells, reward=reward, metric="success")) for reward in panel.rewards}
-    return {reward: curve for reward, curve in found.items() if curve}
+    successes = select(_of_panel(rows, panel, preset), metric="success")
+    return curves_of({reward: select(successes, reward=reward) for reward in panel.rewards})
 
 
 def goal_maps(rows: list[Row], panel: Panel) -> dict[str, np.ndarray]:
@@ -131,9 +130,8 @@ def speeds(
     rows: list[Row], panel: Panel, preset: Preset, count: Count = steps_to_success
 ) -> dict[str, Speed]:
     """By reward: the steps to 90 % success."""
-    cells = select(_of_panel(rows, panel, preset), metric="success")
-    found = {reward: speed_of(select(cells, reward=reward), count) for reward in REWARDS}
-    return {reward: speed for reward, speed in found.items() if speed}
+    successes = select(_of_panel(rows, panel, preset), metric="success")
+    return speeds_of({reward: select(successes, reward=reward) for reward in REWARDS}, count)
 
 
 def mean_table(rows: list[Row], preset: Preset) -> list[str]:

@@ -16,7 +16,7 @@ from lapwing.figures.tables import (
     RANGES,
     Count,
     by_seed,
-    curve_of,
+    curves_of,
     interval,
     last_evaluation,
     markdown_table,
@@ -144,8 +144,8 @@ def _cell(rows: list[Row], target: Target, ending: str) -> list[Row]:
 
 
 def _curves(rows: list[Row], target: Target) -> dict[str, Curve]:
-    found = {label: curve_of(_cell(rows, target, ending), target.within) for ending, label in LABELS.items()}
-    return {label: curve for label, curve in found.items() if curve}
+    cells = {label: _cell(rows, target, ending) for ending, label in LABELS.items()}
+    return curves_of(cells, target.within)
 
 
 def _compared(online: dict[int, float], before: dict[int, float], margin: float) -> list[object]:

@@ -120,6 +120,11 @@ def speed_of(rows: list[Row], count: Count) -> Speed | None:
     return Speed(steps, never, trained) if steps else None
 
 
+def speeds_of(cells: Mapping[str, list[Row]], count: Count) -> dict[str, Speed]:
+    """The speed of each cell that has been run."""
+    return {name: speed for name, cell in cells.items() if (speed := speed_of(cell, count))}
+
+
 Speeds = Mapping[str, Mapping[str, Speed]]
 """By target and reward; what has not been run is left out."""
 
@@ -153,3 +158,8 @@ def curve_of(rows: list[Row], within: Range | None = None) -> Curve | None:
     """The mean over the seeds at each evaluation, from the rows of one metric; None without any."""
     steps = sorted({row["step"] for row in rows})
     return Curve.of({step: interval(rows, step=step, within=within) for step in steps}) if steps else None
+
+
+def curves_of(cells: Mapping[str, list[Row]], within: Range | None = None) -> dict[str, Curve]:
+    """The curve of each cell that has been run."""
+    return {name: curve for name, cell in cells.items() if (curve := curve_of(cell, within))}

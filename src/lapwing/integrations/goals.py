@@ -6,7 +6,7 @@ observation has the same distance alone and in a batch, to the last bit, and the
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import gymnasium
 import numpy as np
@@ -48,6 +48,19 @@ class _GoalSpace(NamedTuple):
     """Whether φ embeds goal vectors, not whole observations."""
 
 
+class Shaping(TypedDict, total=False):
+    """The keywords of `LaplacianReward`, which its vector twin takes too."""
+
+    form: RewardForm
+    filter: Distance | None
+    gamma: float | None
+    radius: float | None
+    scale: float | None
+    reward_scale: float
+    keep_reward: bool
+    observation_key: str | None
+
+
 class RewardShaper:
     """The shaped rewards of steps between observations, by their distances to goals.
 
@@ -74,14 +87,14 @@ class RewardShaper:
         representation: Representation | str | Path | None,
         goal: Any,
         *,
-        form: RewardForm,
-        filter: Distance | None,
-        gamma: float | None,
-        radius: float | None,
-        scale: float | None,
-        reward_scale: float,
-        keep_reward: bool,
-        observation_key: str | None,
+        form: RewardForm = "mix",
+        filter: Distance | None = None,
+        gamma: float | None = None,
+        radius: float | None = None,
+        scale: float | None = None,
+        reward_scale: float = 1.0,
+        keep_reward: bool = False,
+        observation_key: str | None = None,
         num_envs: int | None = None,
     ):
         check_form(form, has_representation=representation is not None, gamma=gamma)

@@ -14,10 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
-from lapwing.laplacian.chain import DENSE_LIMIT
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.learn import learn_target
-from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.target import MOST_ENUMERATED, Target, open_target
 from lapwing.settings.checks import checked, checked_hidden
 from lapwing.settings.learn import LearnSettings
 
@@ -30,7 +29,11 @@ except ImportError as error:
     raise ConfigError("install lapwing with its extra sklearn: pip install 'lapwing[sklearn]'") from error
 
 FILTERS = ("unit", "commute", "biharmonic", "heat")
-ENCODERS = ("fourier", "mlp")
+ENCODERS = ("bumps", "fourier", "mlp")
+NETWORK = ("steps", "hidden", "learning_rate", "encoder")
+"""Whoever gives one of these asks for a network to be trained, unless the encoder is `bumps`."""
+MOST_POINTS = 50_000
+"""Of a larger cloud so many are learned from, drawn at random."""
 FAINTEST = 1e-3
 """No edge has a lower weight: an outlier next to a dense clump would be cut off by rounding."""
 FINENESS = 0.7
@@ -150,8 +153,7 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         _check_choice("filter", self.filter, FILTERS)
         if self.encoder is not None:
             _check_choice("encoder", self.encoder, ENCODERS)
-        names = ("steps", "hidden", "learning_rate", "encoder")
-        asked = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        asked = {name: getattr(self, name) for name in NETWORK if getattr(self, name) is not None}
         if "hidden" in asked:
             asked["hidden"] = checked_hidden(self.hidden)
         asked["dim"] = _count("n_components", self.n_components) + 1
@@ -164,6 +166,10 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
     """The walk between the points, and the settings that suit it."""
     points = np.unique(rows, axis=0)
     _check_distinct(len(points), asked["dim"])
+    trained = [name for name in NETWORK if name in asked and asked[name] != "bumps"]
+    if len(points) > MOST_POINTS and not trained:
+        drawn = np.random.default_rng(asked["seed"]).choice(len(points), MOST_POINTS, replace=False)
+        points = points[np.sort(drawn)]
     weights, parts = neighbour_graph(points.astype(np.float64), n_neighbors)
     if parts > 1:
         warnings.warn(
@@ -173,15 +179,24 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
             LapwingWarning,
             stacklevel=3,
         )
+    target = Target("points", None, states=points, graph=weights)
+    if not trained:
+        return target, LearnSettings(**({"estimator": "closed-form", "oversample": 0} | asked))
+    return _of_network(target, n_neighbors, asked)
+
+
+def _of_network(target: Target, n_neighbors: int, asked: dict[str, Any]) -> tuple[Target, LearnSettings]:
+    """What a network is trained on, and the settings that suit it."""
+    points = target.states
+    assert points is not None
     distance = neighbour_distance(points, n_neighbors)
     # In steps of √2, for each bandwidth is compiled anew.
     bandwidth = 2.0 ** (round(2 * np.log2(FINENESS / distance)) / 2)
     suited = {"encoder": "fourier" if distance < FAR else "mlp", "fourier_bandwidth": bandwidth}
-    if len(points) <= DENSE_LIMIT:
-        target = Target("points", None, states=points, graph=weights)
+    if len(points) <= MOST_ENUMERATED:
         return target, LearnSettings(**(EXACT | suited | asked))
     walkers = min(TRANSITIONS, MOST_NUMBERS // points.shape[1]) // WALK_LENGTH + 1
-    walks = random_walks(weights, walkers, WALK_LENGTH, np.random.default_rng(asked["seed"]))
+    walks = random_walks(target.graph, walkers, WALK_LENGTH, np.random.default_rng(asked["seed"]))
     seen = Experience(points[walks.reshape(-1)], np.full(walkers, WALK_LENGTH + 1))
     return Target("points", seen), LearnSettings(**(WALKED | suited | asked))
 

@@ -5,7 +5,7 @@ observation is already the first of the next one (`SAME_STEP`). A step that only
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
@@ -13,11 +13,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from lapwing.data.rollouts import autoreset_mode
-from lapwing.integrations.goals import DESIRED, RewardShaper
+from lapwing.integrations.goals import DESIRED, RewardShaper, Shaping
 from lapwing.integrations.wrappers import ObservationTransform, as_text
 from lapwing.laplacian.forward import What
 from lapwing.laplacian.representation import Representation
-from lapwing.settings.learn import Distance, RewardForm
 from lapwing.shaping.rewards import ToGoal
 
 
@@ -33,19 +32,8 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         env: VectorEnv,
         representation: Representation | str | Path | None = None,
         goal: Any = None,
-        *,
-        form: RewardForm = "mix",
-        filter: Distance | None = None,
-        gamma: float | None = None,
-        radius: float | None = None,
-        scale: float | None = None,
-        reward_scale: float = 1.0,
-        keep_reward: bool = False,
-        observation_key: str | None = None,
+        **shaping: Unpack[Shaping],
     ):
-        shaping: dict[str, Any] = {"form": form, "filter": filter, "gamma": gamma, "radius": radius}
-        shaping |= {"scale": scale, "reward_scale": reward_scale, "keep_reward": keep_reward}
-        shaping |= {"observation_key": observation_key}
         RecordConstructorArgs.__init__(self, representation=as_text(representation), goal=goal, **shaping)
         VectorWrapper.__init__(self, env)
         self._mode = autoreset_mode(env)

@@ -13,7 +13,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from lapwing.data.observations import view_of
 from lapwing.errors import ConfigError
-from lapwing.integrations.goals import RewardShaper, as_representation, check_fits, seen_key
+from lapwing.integrations.goals import RewardShaper, Shaping, as_representation, check_fits, seen_key
 from lapwing.laplacian.forward import Forward, What
 from lapwing.laplacian.representation import Representation
 from lapwing.settings.learn import Distance, RewardForm
@@ -74,9 +74,10 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         keep_reward: bool = False,
         observation_key: str | None = None,
     ):
-        shaping: dict[str, Any] = {"form": form, "filter": filter, "gamma": gamma, "radius": radius}
-        shaping |= {"scale": scale, "reward_scale": reward_scale, "keep_reward": keep_reward}
-        shaping |= {"observation_key": observation_key}
+        shaping = Shaping(form=form, filter=filter, gamma=gamma, radius=radius, scale=scale)
+        shaping |= Shaping(
+            reward_scale=reward_scale, keep_reward=keep_reward, observation_key=observation_key
+        )
         RecordConstructorArgs.__init__(self, representation=as_text(representation), goal=goal, **shaping)
         gymnasium.Wrapper.__init__(self, env)
         self._shaper = RewardShaper(env.observation_space, representation, goal, **shaping)

@@ -49,19 +49,25 @@ class Reduction:
         return (as_vectors(observations) - self.shift) @ self.matrix
 
     @classmethod
-    def of(cls, observations: np.ndarray) -> "Reduction":
-        """Fitted to some observations."""
+    def of(cls, observations: np.ndarray, *, one_scale: bool = False, most: int = MOST_INPUTS) -> "Reduction":
+        """Fitted to some observations.
+
+        Args:
+            observations: one a row.
+            one_scale: whether all features are divided by the same number, as pixels are.
+            most: larger observations are reduced to so many principal components.
+        """
         rows = as_vectors(observations)
         shift, spread = rows.mean(axis=0), rows.std(axis=0)
         scale = np.where(spread > 1e-6 * spread.max(initial=0), spread, np.inf)
-        if rows.shape[1] <= MOST_INPUTS:
+        if one_scale or (observations.ndim > 2 and rows.shape[1] > most):
+            scale = np.full_like(spread, np.sqrt(np.mean(spread**2)) or 1.0)
+        if rows.shape[1] <= most:
             return cls(shift, np.diag(1 / scale))
         rows = rows[:: max(1, len(rows) // 2_000)]  # so that the matrix of their products stays small
-        if observations.ndim > 2:
-            scale = np.full_like(spread, np.sqrt(np.mean(spread**2)) or 1.0)  # pixels have one scale
         _, sizes, components = scipy.linalg.svd((rows - shift) / scale, full_matrices=False)
-        kept = sizes[:MOST_INPUTS] > 1e-6 * sizes.max(initial=0)
-        return cls(shift, (components[:MOST_INPUTS][kept] / scale).T)
+        kept = sizes[:most] > 1e-6 * sizes.max(initial=0)
+        return cls(shift, (components[:most][kept] / scale).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +118,13 @@ class Coordinates:
 
     @classmethod
     def of(cls, pairs: Pairs) -> "Coordinates":
-        """By Rayleigh-Ritz over the vectors themselves."""
-        ritz = rayleigh_ritz(*pair_moments(*pairs), MOST_COORDINATES + 1)
+        """Those of some transitions."""
+        return cls.of_moments(pair_moments(*pairs))
+
+    @classmethod
+    def of_moments(cls, moments: Moments) -> "Coordinates":
+        """By Rayleigh-Ritz over the vectors themselves, of which these are the moments."""
+        ritz = rayleigh_ritz(*moments, MOST_COORDINATES + 1)
         return cls(ritz.coefficients[1:, 1:], ritz.eigenvalues[1:])
 
     def projection(self, slowness: float) -> np.ndarray:
@@ -123,18 +134,20 @@ class Coordinates:
 
 
 def spread_centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, float]:
-    """At most `count` centres of clusters, and the median distance between neighbours among them."""
-    distinct = np.unique(points, axis=0)
-    count = min(count, len(distinct))
-    rng = np.random.default_rng(seed)
-    centres = distinct[rng.choice(len(distinct), count, replace=False)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its centre
-        centres, _ = kmeans2(points, centres, iter=10, minit="matrix", missing="warn")
-    centres = np.unique(centres[np.isfinite(centres).all(axis=1)], axis=0)
-    if len(centres) < 2:
+    """`count` centres of clusters, or as many as there are distinct points, and how far apart neighbours are.
+
+    That is the median distance to the nearest other centre.
+    """
+    centres = np.unique(points, axis=0)
+    if count < len(centres):
+        drawn = np.random.default_rng(seed).choice(len(centres), count, replace=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its centre
+            centres, _ = kmeans2(points, centres[drawn], iter=10, minit="matrix", missing="warn")
+    apart = np.unique(centres, axis=0)
+    if len(apart) < 2:
         return centres, 1.0
-    nearest, _ = KDTree(centres).query(centres, k=2)
+    nearest, _ = KDTree(apart).query(apart, k=2)
     return centres, float(np.median(nearest[:, 1]))
 
 

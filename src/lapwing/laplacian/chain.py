@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh, splu
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError
@@ -26,9 +26,15 @@ from lapwing.laplacian.sampling import PastEnd
 Matrix = Any
 """A NumPy array, a sparse array, or a `LinearOperator`: whatever multiplies vectors by `@`."""
 DENSE_LIMIT = 5_000
-"""Up to this many states P_λ is written out, and states are learned from exactly."""
+"""Up to this many states the P_λ of a chain that need not be reversible is written out."""
 DENSE_EIGEN_LIMIT = 1_500
 """Up to this many states eigenpairs come from a dense solver, which cannot miss any."""
+FEW_EDGES = 8
+"""With no more at a state, as in a maze, the factors of a sparse matrix are sparse too."""
+LANCZOS_VECTORS, LANCZOS_PRODUCTS = 40, 1_000
+"""Otherwise it is multiplied so often before it is factorised."""
+SHIFT = -1e-6
+"""Inverted about this number, which is no eigenvalue, the smallest eigenvalues become the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +100,27 @@ class Chain:
         functions[~visited] = rho @ functions
         return np.maximum(values, 0.0), functions
 
+    def resolvent(self, functions: np.ndarray, lam: float) -> np.ndarray:
+        """(I - λP)⁻¹ f of each column, with P = diag(ρ)⁻¹ W, the reversible walk; zero where never visited.
+
+        From it follows all that P_λ = (1-λ) P (I-λP)⁻¹ does to f, by one sparse factorisation: P_λ itself
+        would be dense. L_λ f = f - P_λ f is L of what is returned.
+        """
+        visited = self.rho > 0
+        remaining = self._remaining(visited, lam)
+        weighed = self.rho[visited, None] * functions[visited]
+        found = np.zeros_like(functions, dtype=np.float64)
+        if sparse.issparse(remaining):
+            found[visited] = splu(remaining.tocsc()).solve(weighed)
+        else:
+            found[visited] = np.linalg.solve(remaining, weighed)
+        return found
+
+    def _remaining(self, visited: np.ndarray, lam: float) -> Matrix:
+        """diag(ρ) - λW on the visited states."""
+        inside, rho = self.weights[visited][:, visited], self.rho[visited]
+        return (sparse.diags_array(rho) if sparse.issparse(inside) else np.diag(rho)) - lam * inside
+
     def _normalised(self, visited: np.ndarray, root: np.ndarray) -> Matrix:
         """I - L in an orthonormal basis: diag(ρ)^-½ W diag(ρ)^-½ on the visited states."""
         scale = 1 / root
@@ -136,16 +163,16 @@ def reset_chain(transition: Matrix, start: np.ndarray, episode_length: float, la
     return Chain(_joint(transition * going_on, rho, lam), f"reset chain, lam={lam:g}")
 
 
-def empirical_chain(experience: Experience, lam: float = 0.0) -> Chain:
-    """The chain that the one-step counts of an experience give, with P_λ = (1-λ) P (I-λP)⁻¹.
+def empirical_chain(experience: Experience) -> Chain:
+    """The chain that the one-step counts of an experience give.
 
     ρ comes from `steadied_visits`, P from the counts of what followed each state.
     """
     counts = pair_counts(experience, 1)
     leaving = np.asarray(counts.sum(axis=1)).reshape(-1)
     transition: Matrix = sparse.diags_array(_inverse_where_positive(leaving)) @ counts
-    weights = _joint(transition.tocsr(), steadied_visits(experience), lam)
-    return Chain(weights, f"empirical chain (visits steadied), lam={lam:g}")
+    weights = _joint(transition.tocsr(), steadied_visits(experience), 0.0)
+    return Chain(weights, "empirical chain (visits steadied), lam=0")
 
 
 def steadied_visits(experience: Experience) -> np.ndarray:
@@ -190,22 +217,19 @@ def sampled_chain(experience: Experience, lam: float, past_end: PastEnd = "disca
     return Chain(_symmetric(joint), f"sampled chain, lam={lam:g}, {past_end}")
 
 
-def graph_chain(weights: Matrix, lam: float = 0.0) -> Chain:
+def graph_chain(weights: Matrix) -> Chain:
     """The chain of a walk on a graph, a step of which goes along an edge in proportion to its weight.
 
     Such a walk is reversible, and its stationary distribution is in proportion to the weights at each state.
 
     Args:
         weights: of the edges; symmetric and sparse, with an edge at each state.
-        lam: λ of P_λ; 0 is one step.
 
     Example:
         >>> graph_chain(sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])).eigenpairs(2)[0].round(6).tolist()
         [0.0, 2.0]
     """
-    degree = np.asarray(weights.sum(axis=1)).reshape(-1)
-    transition = (sparse.diags_array(1 / degree) @ weights).tocsr()
-    return Chain(_joint(transition, degree / degree.sum(), lam), f"walk on a graph, lam={lam:g}")
+    return Chain(_symmetric(weights), "walk on a graph, lam=0")
 
 
 def stationary_distribution(transition: Matrix) -> np.ndarray:
@@ -238,6 +262,16 @@ def multi_step_eigenvalues(eigenvalues: np.ndarray, lam: float) -> np.ndarray:
     Exact on a reversible chain with an infinite horizon.
     """
     return eigenvalues / ((1 - lam) + lam * eigenvalues)
+
+
+def one_step_eigenvalues(eigenvalues: np.ndarray, lam: float) -> np.ndarray:
+    """The inverse of `multi_step_eigenvalues`.
+
+    Example:
+        >>> one_step_eigenvalues(np.array([0.0, 0.5]), lam=0.9).round(4).tolist()
+        [0.0, 0.0909]
+    """
+    return (1 - lam) * eigenvalues / (1 - lam * eigenvalues)
 
 
 def _joint(transition, rho: np.ndarray, lam: float) -> Matrix:
@@ -309,12 +343,47 @@ def _smallest(operator: Matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigsh(operator, k=d, which="LA", v0=start)
         order = np.argsort(-values)
         return 1 - values[order], vectors[:, order]
-    written = isinstance(operator, np.ndarray)
-    laplacian = np.eye(size) - operator if written else (sparse.eye_array(size) - operator).tocsc()
-    # Shift-invert just below zero: the smallest eigenvalues become the largest, well apart.
-    values, vectors = eigsh(laplacian, k=d, sigma=-1e-6, which="LM", v0=start)
+    found = None
+    if sparse.issparse(operator) and operator.nnz > FEW_EDGES * size and 2 * d < LANCZOS_VECTORS:
+        found = _by_products(operator, d, start)
+    values, vectors = found or _by_inversion(operator, d, start)
     order = np.argsort(values)
     return values[order], vectors[:, order]
+
+
+def _by_products(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Eigenpairs of I - operator by Lanczos iteration; None if it is slow, or may have missed some.
+
+    It is quick just where a graph branches in many dimensions, so that its factors would fill up.
+    """
+    size = len(start)
+    rounds = LANCZOS_PRODUCTS // (LANCZOS_VECTORS - d)
+    limits: dict[str, Any] = {"which": "LA", "ncv": LANCZOS_VECTORS, "maxiter": rounds}
+    try:
+        largest, vectors = eigsh(operator, k=d, v0=start, **limits)
+        # Of several equal eigenvalues some may be missing. Then another start finds them in what remains.
+        rest = _operator(size, lambda x: operator @ x - vectors @ (largest * (vectors.T @ x)))
+        rough: dict[str, Any] = limits | {"tol": 1e-4, "return_eigenvectors": False}
+        missed = eigsh(rest, k=1, v0=start[::-1], **rough)
+    except ArpackNoConvergence:
+        return None
+    return None if missed[0] > largest.min() else (1 - largest, vectors)
+
+
+def _by_inversion(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenpairs of I - operator shifted to just above zero and inverted: the smallest are well apart."""
+    size = operator.shape[0]
+    if isinstance(operator, np.ndarray):
+        found: Any = eigsh(np.eye(size) - operator, k=d, sigma=SHIFT, which="LM", v0=start)
+        return found
+    laplacian = (sparse.eye_array(size) - operator).tocsc()
+    shifted = (laplacian - SHIFT * sparse.eye_array(size)).tocsc()
+    factors = splu(
+        shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    inverse = _operator(size, factors.solve)
+    found = eigsh(laplacian, k=d, sigma=SHIFT, OPinv=inverse, which="LM", v0=start)
+    return found
 
 
 def _with_constant_first(vectors: np.ndarray, values: np.ndarray, root: np.ndarray) -> np.ndarray:

@@ -7,7 +7,9 @@ data.
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -15,17 +17,20 @@ import numpy as np
 
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.laplacian import closed_form
-from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, multi_step_eigenvalues
+from lapwing.laplacian.chain import Chain, empirical_chain, multi_step_eigenvalues
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
+from lapwing.laplacian.estimators import eigenpairs_known
+from lapwing.laplacian.extension import extension_of
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.ritz import moments_of_chain, moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, ritz_of_chain
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
 from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
+from lapwing.storage import memory_bytes
 
 LARGEST_LAM = 0.9999
 SCARCE_BANDWIDTH = 1 / 3
@@ -46,6 +51,8 @@ GRADIENT_SETTINGS = (
     "standardise",
 )
 """Settings that closed-form has no use for."""
+STAGE_SETTINGS = tuple(field.name for field in dataclasses.fields(closed_form.StageChoice))
+"""Settings that nothing else has a use for."""
 FOLDS = 4
 PATIENCE = 30
 """A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
@@ -62,6 +69,8 @@ def choose(
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The resolved settings, and what was tried on validation episodes: the chosen one first."""
     resolved = _by_rules(settings, target)
+    if resolved.estimator == "closed-form" and target.graph is not None:
+        return _by_states_left_out(settings, resolved, target)
     if resolved.estimator == "closed-form":
         return _by_trials(settings, resolved, target, on_trial)
     if target.states is None and settings.lam is not None:
@@ -83,10 +92,11 @@ def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     dim = settings.dim if settings.dim is not None else min(20, states or 20)
     if states is not None and dim > states:
         raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
-    estimator = settings.estimator or default_estimator(settings, target)
-    _check_estimator(estimator, settings, target)
     paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
+    needed = 0 if states is None else bytes_of_eigenpairs(states, dim + oversample)
+    estimator = settings.estimator or default_estimator(settings, target, needed)
+    _check_estimator(estimator, settings, target, needed)
     encoder = settings.encoder or default_encoder(target.observation_shape)
     if estimator == "closed-form":
         encoder = "bumps"
@@ -125,17 +135,62 @@ def _by_trials(
     settings: LearnSettings, resolved: ResolvedSettings, target: Target, on_trial: OnChunk | None
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The bumps that serve validation episodes best; or a network, if it does so better."""
-    names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
-    fixed = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    fixed = {name: getattr(settings, name) for name in _given(settings, STAGE_SETTINGS)}
     learned_from = target.learned_from
     tried = closed_form.choose(
         learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
     )
+    networks = [] if fixed else _network_settings(settings, target)
+    for network in networks:
+        trial = _network_trial(network, target)
+        tried.append(trial)
+        if on_trial:
+            on_trial(len(tried), settings.trials, {"score": trial.score})
+        if trial.score < closed_form.BETTER * tried[0].score:
+            better = [trial, *(other for other in tried if other is not trial)]
+            return choose(network, target)[0], better
     best = tried[0]
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
+    return _with_choice(settings, resolved, target, best, values), tried
+
+
+def _by_states_left_out(
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """The bumps that follow the eigenvectors of a graph best at points that they were not fitted to."""
+    columns = resolved.dim + resolved.oversample
+    tried = extension_of(target, columns, resolved.seed).choose()
+    values, _ = target.eigenpairs(columns)
+    return _with_choice(settings, resolved, target, tried[0], values), tried
+
+
+def _with_choice(
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target, best: Trial, values: np.ndarray
+) -> ResolvedSettings:
+    """The settings with the chosen stages, and λ by the eigenvalues."""
     lam = settings.lam if settings.lam is not None else _lam(values[resolved.dim - 1], resolved, target)
-    chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in names} | {"lam": lam}
-    return dataclasses.replace(resolved, **chosen), tried
+    chosen = {name: tuple(getattr(stage, name) for stage in best.choice) for name in STAGE_SETTINGS}
+    return dataclasses.replace(resolved, lam=lam, **chosen)
+
+
+def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSettings]:
+    """The networks that are tried after the bumps, as far as the number of trials allows."""
+    names: tuple[EncoderName, ...] = ("mlp", "fourier") if len(target.observation_shape) == 1 else ("conv",)
+    count = max(0, settings.trials - closed_form.MOST_TRIALS)
+    return [dataclasses.replace(settings, estimator="pairwise", encoder=name) for name in names[:count]]
+
+
+def _network_trial(settings: LearnSettings, target: Target) -> Trial:
+    """A network, trained on what bumps are fitted on and scored as they are."""
+    fit, validation = target.learned_from.split(closed_form.VALIDATION)
+    part = dataclasses.replace(target, experience=fit, held_out=0.0)
+    resolved = choose(settings, part)[0]
+    embed_all = partial(embed_batch, train(part, resolved).encoder)
+    most = closed_form.SOME_PAIRS
+    fitted, measured = (moments_of_experience(one, embed_all, most=most) for one in (fit, validation))
+    ritz = rayleigh_ritz(*fitted, resolved.dim)
+    score, _ = closed_form.held_out_score(ritz.coefficients, measured, resolved.dim)
+    return Trial(f"{resolved.encoder} network, {resolved.steps:,} steps of pairwise", score)
 
 
 def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: Target) -> bool:
@@ -168,18 +223,28 @@ def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
     return 1_000 if (states or 0) <= 500 else 1_500
 
 
-def default_estimator(settings: LearnSettings, target: Target) -> Estimator:
-    """No gradient steps for continuous vectors, unless a setting asks for them."""
-    if target.states is not None:
-        return "exact" if len(target.states) <= DENSE_LIMIT else "pairwise"
-    if settings.encoder == "bumps":
+def bytes_of_eigenpairs(states: int, dimensions: int) -> int:
+    """About what `exact` holds while it finds eigenpairs: Lanczos vectors, twice as many, and two copies."""
+    return 5 * 8 * states * eigenpairs_known(states, dimensions)
+
+
+def default_estimator(settings: LearnSettings, target: Target, needed: int) -> Estimator:
+    """No gradient steps for continuous vectors, unless a setting asks for them; `needed`: bytes of exact."""
+    if settings.encoder == "bumps" or _given(settings, STAGE_SETTINGS):
         return "closed-form"
+    if target.states is not None:
+        return "exact" if needed <= memory_bytes() else "pairwise"
     plain = settings.preset == "default" and settings.encoder is None and settings.rotate
-    gradient = any(getattr(settings, name) != getattr(LearnSettings, name) for name in GRADIENT_SETTINGS)
+    gradient = _given(settings, GRADIENT_SETTINGS)
     return "closed-form" if plain and not gradient and len(target.observation_shape) == 1 else "pairwise"
 
 
-def _check_estimator(estimator: str, settings: LearnSettings, target: Target) -> None:
+def _given(settings: LearnSettings, names: Sequence[str]) -> list[str]:
+    """Which of these settings are not left at their defaults."""
+    return [name for name in names if getattr(settings, name) != getattr(LearnSettings, name)]
+
+
+def _check_estimator(estimator: str, settings: LearnSettings, target: Target, needed: int) -> None:
     if (estimator == "closed-form") != (settings.encoder == "bumps") and settings.encoder is not None:
         raise ConfigError(
             f"encoder bumps and estimator closed-form go together, not {settings.encoder} with {estimator}; "
@@ -188,16 +253,23 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
     if estimator == "closed-form":
         _check_closed_form(settings, target)
         return
+    stages = _given(settings, STAGE_SETTINGS)
+    if stages:
+        raise ConfigError(
+            f"{stages[0]}={getattr(settings, stages[0])!r} is of bumps, and estimator {estimator} has none; "
+            "leave one of them out"
+        )
     if estimator == "exact":
         if target.n_states is None:
             raise ConfigError(
                 "estimator exact needs enumerated states, and these observations are continuous; "
                 "use --estimator pairwise"
             )
-        if target.n_states > DENSE_LIMIT:
+        if needed > memory_bytes():
             raise ConfigError(
-                f"estimator exact holds a matrix of states x states, at most {DENSE_LIMIT:,} states, "
-                f"not {target.n_states:,}; use --estimator pairwise"
+                f"estimator exact needs eigenfunctions of {target.n_states:,} states, which take "
+                f"{needed / 2**30:,.1f} GiB of memory, and there are {memory_bytes() / 2**30:,.1f}; "
+                "lower --dim, or use --estimator pairwise"
             )
         if settings.lam_final is not None:
             raise ConfigError("lam_final goes with sampled or pairwise; exact keeps one lam")
@@ -211,13 +283,13 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target) ->
 
 
 def _check_closed_form(settings: LearnSettings, target: Target) -> None:
-    given = [name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(LearnSettings, name)]
+    given = _given(settings, GRADIENT_SETTINGS)
     if given:
         raise ConfigError(
             f"{given[0]}={getattr(settings, given[0])!r} is of gradient descent, and estimator closed-form "
             "takes no steps; leave one of them out"
         )
-    if target.experience is None or target.observation_shape == ():
+    if target.graph is None and (target.experience is None or target.observation_shape == ()):
         raise ConfigError("estimator closed-form needs episodes of vectors or images; use --estimator exact")
 
 
@@ -307,7 +379,7 @@ def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk 
     """The step after which what three of four episodes teach serves every fourth one best."""
     assert target.experience is not None
     rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
-    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
+    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings)
     with suppress(_OutOfPatienceError):
         train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
     return trial.best_step
@@ -320,8 +392,9 @@ class _OutOfPatienceError(Exception):
 class _Trial:
     """`Checkpoints` that keep no state, but the step with the lowest held-out objective."""
 
-    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, dim: int):
-        self._learned_from, self._held_out, self._rho, self._dim = learned_from, held_out, rho, dim
+    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, settings: ResolvedSettings):
+        self._learned_from, self._held_out, self._rho = learned_from, held_out, rho
+        self._dim, self._lam = settings.dim, settings.lam
         self._lowest, self._since = np.inf, 0
         self.best_step = 0
 
@@ -348,7 +421,7 @@ class _Trial:
 
         A dimension that has vanished counts 1, about what a random function has.
         """
-        ritz = rayleigh_ritz(*moments_of_chain(self._learned_from.one_step, phi), self._dim)
+        ritz = ritz_of_chain(self._learned_from.one_step, phi, self._dim, self._lam)
         functions = ritz.coefficients[0] + phi @ ritz.coefficients[1:]
         moment = functions.T @ (self._rho[:, None] * functions)
         smoothness = functions.T @ (self._held_out.rho[:, None] * functions)

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.data.experience import Experience
+from lapwing.errors import DatasetError
 from lapwing.laplacian.bases import Basis, Combined, Coordinates, Pairs, Reduction, spread_centres
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import multi_step_eigenvalues
@@ -33,14 +34,18 @@ from lapwing.progress import OnChunk
 
 SLOWNESSES = (0.5, 1.0, 0.0)
 """Powers p that are tried in the first stage; further stages have the first of them."""
-BUMPS = (150, 300, 600)
+BUMPS = (150, 300)
 """Numbers of bumps that are tried in the first stage, one after the other while the score falls."""
 FURTHER_BUMPS, MOST_STAGES = 300, 3
+LEAST_PASSED_ON = 20
+"""At least so many functions of a stage are given to the next."""
 WIDTHS, FURTHER_WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0), (2.0, 3.0, 4.5)
 """Widths that are tried in the first and in further stages, in median distances between centres."""
 CUTOFFS = (1e-9, 1e-7, 1e-5, 1e-3)
 """Directions whose variance is below this share of the largest are not used; those that are tried."""
-BETTER = 0.99
+MOST_TRIALS = len(SLOWNESSES) + 1 + MOST_STAGES - 1
+"""More are never made."""
+BETTER = 0.97
 """What costs more is taken if the score falls below this share."""
 VALIDATION = 0.2
 """The share of what is learned from that the choice is made on; the chosen bumps are then fitted on all."""
@@ -103,11 +108,17 @@ class Study:
         self.learned_from = learned_from
         self.parts = learned_from.split(VALIDATION) if learned_from.n_transitions > 3 else (learned_from,) * 2
         """What trials are fitted on, and what they are scored on."""
-        drawn = np.random.default_rng(seed).integers(len(self.parts[0].observations), size=SOME_ROWS)
-        batches = _observed(self.parts[0], np.sort(drawn))
-        first = next(batches)
-        self.reduction = Reduction.of(first)
-        self.rows = np.concatenate([self.reduction(first), *map(self.reduction, batches)])
+        fitted_on = self.parts[0]
+        drawn = np.random.default_rng(seed).integers(len(fitted_on.observations), size=SOME_ROWS)
+        drawn.sort()
+        spaced = drawn[:: -(-SOME_ROWS // _at_once(fitted_on))]  # as many as fit, from all of the data
+        self.reduction = Reduction.of(fitted_on.observe(spaced))
+        if not self.reduction.matrix.any():
+            raise DatasetError(
+                f"{len(fitted_on.observations):,} of {len(learned_from.observations):,} observations, which "
+                "functions are fitted to, are all the same; collect more of the others"
+            )
+        self.rows = np.concatenate([self.reduction(batch) for batch in _observed(fitted_on, drawn)])
         """Some observations."""
 
     @cached_property
@@ -142,10 +153,11 @@ class Study:
         centres, spacing = spread_centres(self.rows @ projection, choice.bumps, self.seed)
         return Basis(projection, centres, choice.bump_width * spacing)
 
-    def fitted(self, choice: StageChoice, dim: int) -> Combined:
+    def fitted(self, choice: StageChoice) -> Combined:
         """The functions that the next stage is given, fitted on what trials are fitted on."""
         basis = self.basis(choice)
-        ritz = rayleigh_ritz(*self.pairs[0].moments(basis), dim + 1, cutoff=choice.cutoff)
+        passed_on = max(self.dim, LEAST_PASSED_ON)
+        ritz = rayleigh_ritz(*self.pairs[0].moments(basis), passed_on + 1, cutoff=choice.cutoff)
         return Combined(basis, ritz.coefficients[:, 1:])
 
     def trial(self, slowness: float, bumps: int, widths, cutoffs) -> tuple[StageChoice, float, np.ndarray]:
@@ -237,7 +249,7 @@ class _Search:
         for slowness in slownesses[: self.trials]:
             self.attempt((), slowness, counts[0], widths)
         best = min(self.done, key=lambda trial: trial.score)
-        for count in counts[1:2]:
+        for count in counts[1:]:
             if len(self.done) < self.trials:
                 found = self.attempt((), best.choice[0].slowness, count, widths)
                 best = found if found.score < BETTER * best.score else best
@@ -249,8 +261,7 @@ class _Search:
         required = bool(self.fixed)
         if len(self.done) >= self.trials and not required:
             return None
-        width = max(self.study.dim, 20)
-        self.study = self.study.behind(self.study.fitted(best.choice[-1], width))
+        self.study = self.study.behind(self.study.fitted(best.choice[-1]))
         slowness = self.given("slowness", stage, SLOWNESSES)[0]
         count = min(self.given("bumps", stage, (FURTHER_BUMPS,))[0], self.study.most_bumps)
         return self.attempt(best.choice, slowness, count, self.given("bump_width", stage, FURTHER_WIDTHS))
@@ -271,6 +282,7 @@ def fit(
     choice: Choice,
     dim: int,
     *,
+    oversample: int,
     seed: int,
     lam: float,
     beta: float,
@@ -281,25 +293,26 @@ def fit(
     Args:
         learned_from: the episodes.
         choice: the functions.
-        dim: how many columns φ has.
-        seed: of what is drawn; the same as in `choose`.
+        dim: how many eigenfunctions are wanted; the same as in `choose`, like `seed`.
+        oversample: how many columns φ has beyond them.
+        seed: of what is drawn.
         lam: λ of P_λ.
         beta: β.
         delta: δ.
     """
     study = Study(learned_from, dim, seed)
     for stage in choice[:-1]:
-        study = study.behind(study.fitted(stage, max(dim, 20)))
+        study = study.behind(study.fitted(stage))
     basis = study.basis(choice[-1])
     most = int(MOST_PRODUCTS / (len(basis.centres) + basis.projection.shape[1]) ** 2)
     moments = mean_moments(
         (_through(study.stages, pairs).moments(basis), len(pairs.here))
         for pairs in _pair_batches(learned_from, study.reduction, most)
     )
-    ritz = rayleigh_ritz(*moments, dim, cutoff=choice[-1].cutoff)
+    ritz = rayleigh_ritz(*moments, dim + oversample, cutoff=choice[-1].cutoff)
     scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
     stages = (*study.stages, Combined(basis, ritz.coefficients * scale))
-    return _encoder(study.reduction, stages, learned_from.observation_shape)
+    return encoder_of(study.reduction, stages, learned_from.observation_shape)
 
 
 def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
@@ -308,7 +321,7 @@ def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
     return pairs
 
 
-def _encoder(
+def encoder_of(
     reduction: Reduction, stages: tuple[Combined, ...], shape: tuple[int, ...]
 ) -> tuple[Bumps, EncoderSpec]:
     """The network that computes these combinations."""
@@ -354,6 +367,11 @@ def _pair_batches(experience: Experience, reduction: Reduction, most: int) -> It
 
 def _observed(experience: Experience, indices: np.ndarray) -> Iterator[np.ndarray]:
     """Observations in batches of bounded size."""
-    batch = max(1, min(8_192, BYTES // max(1, experience.observe(indices[:1]).nbytes)))
+    batch = _at_once(experience)
     for begin in range(0, len(indices), batch):
         yield experience.observe(indices[begin : begin + batch])
+
+
+def _at_once(experience: Experience) -> int:
+    """How many observations a batch has."""
+    return max(1, min(8_192, BYTES // max(1, experience.observe(np.zeros(1, int)).nbytes)))

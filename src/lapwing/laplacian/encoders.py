@@ -7,6 +7,7 @@ seen. `network(features)` is what learns. Over a table of states the features ar
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -160,6 +161,13 @@ class EncoderSpec:
     n_features: int = 128
     stages: tuple[StageSizes, ...] = ()
     """Of `bumps`: how many coordinates, bumps and functions each stage has."""
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "EncoderSpec":
+        """What `dataclasses.asdict` gave, with lists for tuples; earlier versions knew no stages."""
+        fields: dict[str, Any] = values | {name: tuple(values[name]) for name in ("shape", "hidden")}
+        fields["stages"] = tuple(map(tuple, values.get("stages", ())))
+        return cls(**fields)
 
     def __post_init__(self) -> None:
         """Refuse an encoder that cannot take such observations."""

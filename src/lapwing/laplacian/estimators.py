@@ -3,23 +3,25 @@
 A loss is a pytree: its data are arguments of the compiled loop, not constants inside it.
 """
 
-from typing import Any
+from typing import cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
 from lapwing.data.experience import Experience
 from lapwing.laplacian import objectives
-from lapwing.laplacian.chain import dense
+from lapwing.laplacian.chain import DENSE_EIGEN_LIMIT, multi_step_eigenvalues
 from lapwing.laplacian.encoders import Encoder, embed
 from lapwing.laplacian.sampling import (
     PairSampler,
     annealed_lam,
+    cumulative,
     draw_pairs,
     pair_sampler,
+    sample_by,
     sample_pairs,
     sample_states,
 )
@@ -28,6 +30,12 @@ from lapwing.settings.learn import ResolvedSettings
 
 CHUNKS = 100
 """Into so many parts learning is divided, with a row of metrics for each."""
+ALL_STATES = 2_000
+"""Up to so many states `exact` sums over all of them at every step."""
+STATES_DRAWN = 1_024
+"""So many it draws for a step where there are more."""
+LEAST_EIGENPAIRS, EIGENPAIRS_A_DIMENSION = 64, 4
+"""D of many states is known by so many of its eigenpairs."""
 READ_AT_ONCE = 1 << 26
 """How many bytes are read from disk at a time."""
 
@@ -36,8 +44,10 @@ class ExactLoss(eqx.Module):
     """`exact`: sums over enumerated states."""
 
     features: Array
-    laplacian: Float[Array, "states states"]
-    """diag(ρ) - W of P_λ."""
+    functions: Float[Array, "states r"]
+    """The eigenfunctions of D of P_λ."""
+    mu: Float[Array, " r"]
+    """Their eigenvalues."""
     rho: Float[Array, " states"]
     settings: ResolvedSettings = eqx.field(static=True)
 
@@ -45,7 +55,28 @@ class ExactLoss(eqx.Module):
         """The loss, which is the same at every step."""
         phi = jax.vmap(encoder.network)(self.features)
         weights = {"beta": self.settings.beta, "delta": self.settings.delta}
-        return objectives.exact_loss(phi, self.laplacian, self.rho, **weights)
+        return objectives.exact_loss(phi, self.functions, self.mu, self.rho, **weights)
+
+
+class StatesLoss(eqx.Module):
+    """`exact` where the states are too many to embed all of them at every step: some are drawn."""
+
+    states: Array
+    """The observation of each state."""
+    functions: Float[Array, "states r"]
+    """The eigenfunctions of D of P_λ."""
+    mu: Float[Array, " r"]
+    """Their eigenvalues."""
+    rho: UInt32[Array, " states"]
+    """The distribution of the states, as `sampling.cumulative` has it."""
+    settings: ResolvedSettings = eqx.field(static=True)
+
+    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
+        """The loss of the states of this step."""
+        drawn = sample_by(self.rho, STATES_DRAWN, key=key)
+        phi = jax.vmap(embed, in_axes=(None, 0))(encoder, self.states[drawn])
+        weights = {"beta": self.settings.beta, "delta": self.settings.delta}
+        return objectives.batch_loss(phi, self.functions[drawn], self.mu, **weights)
 
 
 class PairLoss(eqx.Module):
@@ -142,21 +173,44 @@ def lam_at(settings: ResolvedSettings, step):
     return annealed_lam(settings.lam, settings.lam_final, step / max(settings.steps - 1, 1))
 
 
-StepLoss = ExactLoss | PairLoss | DiskLoss
+StepLoss = ExactLoss | StatesLoss | PairLoss | DiskLoss
 
 
 def make_loss(target: Target, settings: ResolvedSettings, encoder: Encoder) -> StepLoss:
     """The loss that the settings ask for, with its data in place."""
-    features: Any = None
-    if target.states is not None:
-        features = jax.vmap(encoder.features)(jnp.asarray(target.states))
     if settings.estimator == "exact":
-        chain = target.chain(settings.lam)
-        laplacian = np.diag(chain.rho) - dense(chain.weights)
-        rho = jnp.asarray(chain.rho, jnp.float32)
-        return ExactLoss(features, jnp.asarray(laplacian, jnp.float32), rho, settings)
+        return _exact(target, settings, encoder)
+    features = None if target.states is None else _features(target, encoder)
     experience = target.learned_from
     if experience.on_disk:
         return DiskLoss.of(experience, settings)
     sampler = pair_sampler(experience, max(settings.lam, settings.lam_final or 0.0))
     return PairLoss(jnp.asarray(experience.observations), features, sampler, settings)
+
+
+def _exact(target: Target, settings: ResolvedSettings, encoder: Encoder) -> ExactLoss | StatesLoss:
+    """`exact` of P_λ of the reversible one-step chain, whose eigenfunctions are those of one step."""
+    count = eigenpairs_known(cast(int, target.n_states), settings.dim + settings.oversample)
+    eigenvalues, functions = target.eigenpairs(count)
+    mu = 1 - multi_step_eigenvalues(eigenvalues, settings.lam)
+    known = (jnp.asarray(functions, jnp.float32), jnp.asarray(mu, jnp.float32))
+    rho = target.one_step.rho
+    if sums_over_all(target, settings):
+        return ExactLoss(_features(target, encoder), *known, jnp.asarray(rho, jnp.float32), settings)
+    return StatesLoss(jnp.asarray(target.states), *known, cumulative(rho), settings)
+
+
+def _features(target: Target, encoder: Encoder) -> Array:
+    return jax.vmap(encoder.features)(jnp.asarray(target.states))
+
+
+def sums_over_all(target: Target, settings: ResolvedSettings) -> bool:
+    """Whether `exact` sums over all states at every step: where they are few, or φ is a table of them."""
+    return settings.encoder == "linear" or cast(int, target.n_states) <= ALL_STATES
+
+
+def eigenpairs_known(states: int, dimensions: int) -> int:
+    """How many eigenpairs of D `exact` works with: all where a dense solver finds them."""
+    if states <= DENSE_EIGEN_LIMIT:
+        return states
+    return min(states, max(LEAST_EIGENPAIRS, EIGENPAIRS_A_DIMENSION * dimensions))

@@ -18,15 +18,18 @@ from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.distances import trusted_mask
 from lapwing.laplacian.encoders import Encoder, EncoderSpec
+from lapwing.laplacian.extension import extended_encoder, extended_ritz, extension_of, kept_scale
 from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import (
     Embed,
     Moments,
+    Ritz,
     moments_of_chain,
     moments_of_experience,
     rayleigh_ritz,
+    ritz_of_chain,
     unrotated,
     with_fixed_signs,
 )
@@ -90,17 +93,40 @@ def solve(
     names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
     columns = zip(*(getattr(settings, name) for name in names), strict=True)
     choice = tuple(closed_form.StageChoice(*values) for values in columns)
-    weights = {"lam": settings.lam, "beta": settings.beta, "delta": settings.delta}
     with stopwatch() as watch:
-        encoder, spec = closed_form.fit(
-            target.learned_from, choice, settings.dim + settings.oversample, seed=settings.seed, **weights
-        )
+        encoder, spec = _solved(target, settings, choice)
     row = {"step": 1, "seconds": watch.working, "surviving_dimensions": spec.dim}
     if checkpoints:
         checkpoints.record(row)
     if on_chunk:
         on_chunk(1, 1, row)
     return Trained(encoder, spec, watch.working, watch.compiling, 0.0)
+
+
+def _solved(
+    target: Target, settings: ResolvedSettings, choice: closed_form.Choice
+) -> tuple[Encoder, EncoderSpec]:
+    """The minimiser of the loss over bumps; of a graph, its eigenvectors extended by them."""
+    if target.graph is not None:
+        columns = settings.dim + settings.oversample
+        return extended_encoder(
+            extension_of(target, columns, settings.seed), choice, _extended_scale(target, settings)
+        )
+    return closed_form.fit(
+        target.learned_from,
+        choice,
+        settings.dim,
+        oversample=settings.oversample,
+        seed=settings.seed,
+        lam=settings.lam,
+        beta=settings.beta,
+        delta=settings.delta,
+    )
+
+
+def _extended_scale(target: Target, settings: ResolvedSettings) -> np.ndarray:
+    values, _ = target.eigenpairs(settings.dim + settings.oversample)
+    return kept_scale(values, settings.lam, settings.beta, settings.delta)
 
 
 def _warn_of_parts(learned_from: Experience) -> None:
@@ -136,9 +162,8 @@ def represent(
         most_pairs: eigenfunctions are fitted on at most this many pairs.
     """
     embed = partial(embed_batch, encoder)
-    solve = rayleigh_ritz if settings.rotate else unrotated
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
-    ritz = with_fixed_signs(solve(*_moments(target, embed, most_pairs), settings.dim), phi)
+    ritz = with_fixed_signs(_ritz(target, settings, embed, most_pairs), phi)
     if len(ritz.eigenvalues) < settings.dim:
         warnings.warn(
             f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
@@ -175,6 +200,20 @@ def represent(
         representation.config.update(trusted=measured["trusted"], held_out=measured)
     representation.config["step"] = step_size(representation, target, settings.seed)
     return representation
+
+
+def _ritz(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -> Ritz:
+    """The eigenfunctions; of enumerated states by P_λ, for the roughness of φ hides slow ones at one step.
+
+    Those of a graph are known already, where φ extends them.
+    """
+    if target.graph is not None and settings.estimator == "closed-form":
+        values, _ = target.eigenpairs(settings.dim + settings.oversample)
+        return extended_ritz(values, _extended_scale(target, settings), settings.dim)
+    if target.states is not None and settings.rotate:
+        return ritz_of_chain(target.one_step, embed(target.states), settings.dim, settings.lam)
+    solve = rayleigh_ritz if settings.rotate else unrotated
+    return solve(*_moments(target, embed, most), settings.dim)
 
 
 def _moments(target: Target, embed: Embed, most: int) -> Moments:

@@ -5,7 +5,12 @@ penalty = Σ_jk (E[f_j f_k] - δ·1[j=k])². At the optimum φ_i = a_i f_i up to
 a_i² = max(0, δ - λ_i / (2β)): a dimension with λ_i ≥ 2βδ vanishes.
 
 Three estimators of the same loss: `sampled` (the paper), `pairwise` (the same, without bias, from half the
-embedded states) and `exact` (sums over enumerated states). Each returns the loss and its two parts.
+embedded states) and `exact` (sums over enumerated states, or over a batch of them where they are many). Each
+returns the loss and its two parts.
+
+`exact` knows D by its eigenpairs (μ_k, v_k), μ_k = 1 - λ_k: with D = Σ_k μ_k v_k v_kᵀ,
+G = E‖φ‖² - Σ_k μ_k ‖E[v_k φ]‖². Where only the largest μ_k are known the others count as 0. The minimum is
+the same, as long as there are at least as many as dimensions.
 """
 
 import jax.numpy as jnp
@@ -65,14 +70,34 @@ def pairwise_loss(phi_u: Phi, phi_v: Phi, *, beta: float, delta: float) -> Loss:
 
 def exact_loss(
     phi: Phi,
-    laplacian: Float[Array, "batch batch"],
+    functions: Float[Array, "batch r"],
+    mu: Float[Array, " r"],
     rho: Float[Array, " batch"],
     *,
     beta: float,
     delta: float,
 ) -> Loss:
-    """No sampling: G = Σ φ (diag(ρ) - W) φ over enumerated states, `laplacian` being diag(ρ) - W."""
-    return _weighed(jnp.sum(phi * (laplacian @ phi)), exact_penalty(phi, rho, delta), beta)
+    """No sampling: sums over all states, each with its probability; `functions` are the v_k there."""
+    weighed = rho[:, None] * phi
+    drawing = jnp.sum(weighed * phi) - jnp.sum(mu[:, None] * (functions.T @ weighed) ** 2)
+    return _weighed(drawing, exact_penalty(phi, rho, delta), beta)
+
+
+def batch_loss(
+    phi: Phi, functions: Float[Array, "batch r"], mu: Float[Array, " r"], *, beta: float, delta: float
+) -> Loss:
+    """The same from independent states u ~ ρ: squares of expectations are means over pairs of two states.
+
+    So without bias; a state is not paired with itself.
+    """
+    batch, d = phi.shape
+    pairs = batch * (batch - 1)
+    squared_norms = jnp.sum(phi**2, axis=1)
+    itself = jnp.sum((functions**2 @ mu) * squared_norms)
+    projected = (jnp.sum(mu[:, None] * (functions.T @ phi) ** 2) - itself) / pairs
+    squared_inner = (jnp.sum((phi.T @ phi) ** 2) - jnp.sum(squared_norms**2)) / pairs
+    size = jnp.mean(squared_norms)
+    return _weighed(size - projected, squared_inner - 2 * delta * size + delta**2 * d, beta)
 
 
 def surviving_scale(eigenvalues: np.ndarray, beta: float, delta: float) -> np.ndarray:

@@ -262,10 +262,7 @@ def load_representation(path: str | Path) -> Representation:
         kind = "an agent" if manifest.get("kind") in agents else "a checkpoint"
         raise CheckpointError(f"{path} holds {kind}, not a representation")
     try:
-        spec = manifest["encoder"]
-        shapes = {"shape": tuple(spec["shape"]), "hidden": tuple(spec["hidden"])}
-        shapes |= {"stages": tuple(map(tuple, spec.get("stages", ())))}
-        spec = EncoderSpec(**(spec | shapes))
+        spec = EncoderSpec.from_json(manifest["encoder"])
         trusted_mask(manifest["config"].get("trusted"), len(tensors["eigenvalues"]))
         return Representation(
             encoder=filled(encoder_skeleton(spec), tensors, "encoder", path),

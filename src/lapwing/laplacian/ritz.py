@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from lapwing.data.experience import Experience
-from lapwing.laplacian.chain import Chain, fixed_signs
+from lapwing.laplacian.chain import Chain, fixed_signs, one_step_eigenvalues
 
 RANK_TOLERANCE = 1e-6
 Embed = Callable[[np.ndarray], np.ndarray]
@@ -29,11 +29,19 @@ class Ritz(NamedTuple):
     """How many independent functions the columns of φ and the constant span."""
 
 
-def moments_of_chain(chain: Chain, phi: np.ndarray) -> Moments:
-    """(A, B) of enumerated states, `phi` having one row a state."""
+def moments_of_chain(chain: Chain, phi: np.ndarray, lam: float = 0.0) -> Moments:
+    """(A, B) of enumerated states, `phi` having one row a state.
+
+    With `lam` > 0 the pairs in A are those of P_λ of the reversible walk. Its eigenfunctions are those of one
+    step, but what is rough in φ weighs less beside what is slow.
+    """
     functions = _with_constant(phi)
     second = functions.T @ (chain.rho[:, None] * functions)
-    return second - functions.T @ np.asarray(chain.weights @ functions), second
+    if lam == 0:
+        return second - functions.T @ np.asarray(chain.weights @ functions), second
+    summed = chain.resolvent(functions, lam)
+    smoothness = chain.rho[:, None] * summed - np.asarray(chain.weights @ summed)
+    return functions.T @ smoothness, second
 
 
 def moments_of_experience(
@@ -105,6 +113,16 @@ def ritz_by_cutoff(
         eigenvalues, rotation = scipy.linalg.eigh(whitened[-rank:, -rank:], subset_by_index=wanted)
         found[cutoff] = Ritz(np.maximum(eigenvalues, 0.0), whiten[:, -rank:] @ rotation, rank)
     return found
+
+
+def ritz_of_chain(chain: Chain, phi: np.ndarray, dim: int, lam: float) -> Ritz:
+    """Rayleigh-Ritz over enumerated states by P_λ; the eigenvalues are turned into those of one step.
+
+    They too are bounds from above, and nearer: with a function of slow and rough parts the mean of
+    λ_i / ((1-λ) + λ·λ_i), which is concave, is below that of the mean λ_i.
+    """
+    found = rayleigh_ritz(*moments_of_chain(chain, phi, lam), dim)
+    return found._replace(eigenvalues=one_step_eigenvalues(found.eigenvalues, lam))
 
 
 def unrotated(drawing: np.ndarray, second: np.ndarray, dim: int) -> Ritz:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Scalar, UInt32
 
 from lapwing.data.experience import Experience
 
@@ -196,6 +196,18 @@ def _log(lam):
 def sample_states(n_observations: int, batch: int, *, key: PRNGKeyArray) -> Int[Array, " batch"]:
     """Indices drawn uniformly from all observations: u ~ ρ of the buffer."""
     return jax.random.randint(key, (batch,), 0, n_observations)
+
+
+def cumulative(rho: np.ndarray) -> UInt32[Array, " states"]:
+    """The distribution function of `rho` in units of 2⁻³²: float32 could not tell many states apart."""
+    shares = np.cumsum(rho) / np.sum(rho)
+    return jnp.asarray(np.minimum(shares * 2.0**32, 2**32 - 1).astype(np.uint32))
+
+
+def sample_by(cumulative: UInt32[Array, " states"], batch: int, *, key: PRNGKeyArray) -> Int[Array, " batch"]:
+    """Independent states with the distribution function `cumulative`."""
+    drawn = jnp.searchsorted(cumulative, jax.random.bits(key, (batch,)), side="right")
+    return jnp.minimum(drawn, len(cumulative) - 1)
 
 
 def surviving_share(experience: Experience, lam: float) -> float:

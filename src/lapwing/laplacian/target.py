@@ -23,11 +23,13 @@ from lapwing.envs.make import Env, env_name
 from lapwing.envs.plane import Plane
 from lapwing.envs.simulator import goal_observation
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.laplacian.chain import DENSE_LIMIT, Chain, empirical_chain, graph_chain, true_chain
+from lapwing.laplacian.chain import Chain, empirical_chain, graph_chain, true_chain
 from lapwing.mazes import Maze
 from lapwing.settings.learn import LearnSettings
 
 Data = DataFile | MinariData | OGBenchData | Experience | GymEnv | Env
+MOST_ENUMERATED = 5_000
+"""Up to this many distinct observations of data are states."""
 FINE_CHAIN = "finely discretised chain"
 HELD_OUT = 0.1
 """The share of episodes that continuous states are measured on and not learned from."""
@@ -85,26 +87,25 @@ class Target:
         """The episodes that are not learned from."""
         return self._split[1]
 
-    def chain(self, lam: float = 0.0) -> Chain:
-        """The chain that is learned from: the counts of the experience, or the true one."""
-        if self.experience is not None:
-            return empirical_chain(self.experience, lam)
-        if self.graph is not None:
-            return graph_chain(self.graph, lam)
-        assert self.world is not None
-        return true_chain(self.world.transition_matrix(), lam)
-
     @cached_property
     def one_step(self) -> Chain:
-        """`chain()` of one step, computed once."""
-        return self.chain()
+        """The chain that is learned from: the counts of the experience, or the true one."""
+        if self.experience is not None:
+            return empirical_chain(self.experience)
+        if self.graph is not None:
+            return graph_chain(self.graph)
+        assert self.world is not None
+        return true_chain(self.world.transition_matrix())
 
     def eigenpairs(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
         """The exact eigenpairs of `one_step`, as many as there are up to `dim`; computed once."""
-        if dim not in self._eigenpairs:
+        known = max(self._eigenpairs, default=0)
+        if dim > known:
             visited = int(np.sum(self.one_step.rho > 0))
+            self._eigenpairs.clear()
             self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
-        return self._eigenpairs[dim]
+        values, functions = self._eigenpairs[max(dim, known)]
+        return values[:dim], functions[:, :dim]
 
     def folded(self, folds: int) -> tuple["Target", Experience]:
         """The same without every `folds`-th episode, and those episodes."""
@@ -206,7 +207,7 @@ def _of_maze(maze: Maze, settings: LearnSettings, experience: Experience | None)
 
 def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> Target:
     name, file = _name_and_file(source)
-    experience = experience.tabulated(DENSE_LIMIT)
+    experience = experience.tabulated(MOST_ENUMERATED)
     if experience.n_states is not None and len(np.unique(experience.observations)) < 2:
         raise DatasetError(
             f"all observations of {name} are the same, as far as float32 can tell, so there is nothing to "

@@ -17,7 +17,7 @@ import optax
 
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
-from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss
+from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss, sums_over_all
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.target import Target
@@ -42,7 +42,7 @@ class Trained:
     learn_seconds: float
     compile_seconds: float
     prepare_seconds: float
-    """What the loss took to build: with exact, the solution for P_λ."""
+    """What the loss took to build: with exact, the eigenpairs of the chain."""
 
 
 def train(
@@ -174,7 +174,7 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
 
 def _make_measure(target: Target, settings: ResolvedSettings):
     """`measure(encoder)`: how orthonormal φ is, and how many dimensions have not vanished."""
-    if settings.estimator == "exact":
+    if settings.estimator == "exact" and sums_over_all(target, settings):
         observations, weights = target.states, target.one_step.rho
     else:
         observations = target.some_observations(1_024, settings.seed)

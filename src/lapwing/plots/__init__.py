@@ -1,10 +1,10 @@
 """Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
 
-from lapwing.plots.curves import Curve, draw_panels
+from lapwing.plots.curves import Curve, draw_columns, draw_panels
 from lapwing.plots.files import save_animation, save_figure
 from lapwing.plots.reaching import (
     OnlinePanel,
-    ReachingPanel,
+    arena_column,
     draw_arena_maps,
     draw_online,
     draw_paths,
@@ -26,22 +26,21 @@ from lapwing.plots.representations import (
     title_of,
 )
 from lapwing.plots.shaping import (
-    ShapingPanel,
     draw_audits,
     draw_goal_maps,
     draw_policy,
     draw_returns,
-    draw_shaping,
+    maze_column,
     policy_frames,
 )
 
 __all__ = [
     "Curve",
     "OnlinePanel",
-    "ReachingPanel",
-    "ShapingPanel",
+    "arena_column",
     "draw_arena_maps",
     "draw_audits",
+    "draw_columns",
     "draw_distances",
     "draw_distances_over_features",
     "draw_eigenfunctions",
@@ -56,11 +55,11 @@ __all__ = [
     "draw_reaching",
     "draw_returns",
     "draw_scatter",
-    "draw_shaping",
     "draw_spectrum",
     "draw_strip",
     "draw_success",
     "draw_trials",
+    "maze_column",
     "policy_frames",
     "save_animation",
     "save_figure",

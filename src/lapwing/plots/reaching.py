@@ -15,26 +15,20 @@ from lapwing.plots.curves import Column, Curve, colours_of, draw_columns, draw_c
 from lapwing.plots.representations import WALL
 
 
-@dataclass(frozen=True)
-class ReachingPanel:
-    """One arena of figure 5."""
+def arena_column(arena: Arena, distances: dict[str, np.ndarray], curves: dict[str, Curve]) -> Column:
+    """One arena of figure 5.
 
-    arena: Arena
-    distances: dict[str, np.ndarray]
-    """By title, the distance to the goal from each of the arena's points."""
-    curves: dict[str, Curve]
-    """By reward, success over the steps."""
+    Args:
+        arena: where agents learn.
+        distances: by title, the distance to the goal from each of the arena's points.
+        curves: by reward, success over the steps.
+    """
+    maps = {title: partial(_draw_values, arena, values, "viridis_r") for title, values in distances.items()}
+    return Column(maps, curves, SUCCESS_RATE)
 
 
-def draw_reaching(panels: Mapping[str, ReachingPanel]) -> Figure:
-    """For each arena a column: maps of distance above, success over steps below."""
-    columns = {}
-    for name, panel in panels.items():
-        maps = {
-            title: partial(_draw_values, panel.arena, values, "viridis_r")
-            for title, values in panel.distances.items()
-        }
-        columns[name] = Column(maps, panel.curves, SUCCESS_RATE)
+def draw_reaching(columns: Mapping[str, Column]) -> Figure:
+    """For each arena maps of distance above, success over steps below."""
     measure = "share of starts from which the goal is reached"
     return draw_columns(columns, measure=measure, best="90 %", limits=(-0.02, 1.02))
 

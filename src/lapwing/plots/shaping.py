@@ -1,7 +1,6 @@
 """Drawings of shaped rewards and of the agents that learn from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 
 from lapwing.envs.gridworld import AGENT, GOAL
 from lapwing.mazes import MOVES
-from lapwing.plots.curves import Column, Curve, draw_columns
+from lapwing.plots.curves import Column, Curve
 from lapwing.plots.representations import draw_map
 from lapwing.shaping.audit import Audit, greedy_policy
 from lapwing.shaping.tasks import GridTask
@@ -108,25 +107,10 @@ def draw_goal_maps(maps: Mapping[str, tuple[GridTask, np.ndarray, np.ndarray]], 
     return figure
 
 
-@dataclass(frozen=True)
-class ShapingPanel:
-    """One maze of figure 4."""
-
-    task: GridTask
-    distances: dict[str, np.ndarray]
-    """By title, the distance of each state to the goal."""
-    curves: dict[str, Curve]
-
-
-def draw_shaping(panels: Mapping[str, ShapingPanel]) -> Figure:
-    """For each maze a column: maps of distance above, returns over steps below."""
-    columns = {}
-    for name, panel in panels.items():
-        maps = {
-            title: partial(_draw_distance, panel.task, values) for title, values in panel.distances.items()
-        }
-        columns[name] = Column(maps, panel.curves, panel.task.optimal_return)
-    return draw_columns(columns, measure="mean return", best="optimum")
+def maze_column(task: GridTask, distances: dict[str, np.ndarray], curves: dict[str, Curve]) -> Column:
+    """One maze of figure 4, with the distance of each state to the goal by title."""
+    maps = {title: partial(_draw_distance, task, values) for title, values in distances.items()}
+    return Column(maps, curves, task.optimal_return)
 
 
 def _draw_distance(task: GridTask, values: np.ndarray, axis) -> Any:

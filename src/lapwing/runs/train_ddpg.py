@@ -308,7 +308,7 @@ def _warn_of_gate(gate: float, gate_l2: float) -> None:
     if gate < max(GATE, gate_l2):
         warnings.warn(
             f"φ's distance has a rank correlation of {gate:.2f} with the shortest path to the goal, and it "
-            f"should be at least {GATE} and above that of l2, {gate_l2:.2f}: try --filter commute, or narrow "
+            f"should be at least {GATE} and above that of l2, {gate_l2:.2f}: try another --filter, or narrow "
             "the cells",
             LapwingWarning,
             stacklevel=4,
