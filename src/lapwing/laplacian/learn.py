@@ -41,7 +41,7 @@ from lapwing.timing import stopwatch
 
 REFERENCE_STATES = 512
 MANY_STATES = 5_000
-"""From more states on, eigenfunctions are found by P_λ; below, eigenvalues are one-step Rayleigh quotients."""
+"""With more states eigenfunctions are found by P_λ; else eigenvalues are one-step Rayleigh quotients."""
 STEP_TRANSITIONS, STEP_GOALS = 512, 32
 """How many transitions and goals the size of a step is measured over."""
 MOST_PAIRS, SOME_PAIRS = 1_000_000, 200_000
@@ -205,7 +205,7 @@ def represent(
 
 
 def _ritz(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -> Ritz:
-    """The eigenfunctions; of very many states by P_λ, for there the roughness of φ hides slow ones at one step.
+    """The eigenfunctions; of very many states by P_λ, for the roughness of φ hides slow ones at one step.
 
     Those of a graph are known already, where φ extends them.
     """
