@@ -11,7 +11,7 @@ from lapwing.laplacian.estimators import make_loss
 from lapwing.laplacian.evaluate import evaluate, exact_spectrum, objective_gap
 from lapwing.laplacian.learn import learn_resolved
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.ritz import moments_of_chain, ritz_of_chain, unrotated
+from lapwing.laplacian.ritz import moments_of_chain, rayleigh_ritz, unrotated
 from lapwing.laplacian.target import Target, open_target
 from lapwing.laplacian.train import train, untrained_encoder
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
@@ -39,13 +39,10 @@ class GapClock:
 
     def _gap(self, encoder) -> float:
         phi = embed_batch(encoder, self.target.states)
-        chain, dim = self.target.one_step, self.settings.dim
-        if self.settings.rotate:
-            ritz = ritz_of_chain(chain, phi, dim, self.settings.lam)
-        else:
-            ritz = unrotated(*moments_of_chain(chain, phi), dim)
-        functions = np.insert(phi, 0, 1.0, axis=1) @ ritz.coefficients
-        return objective_gap(self.spectrum, functions, dim)
+        moments = moments_of_chain(self.target.one_step, phi)
+        solve = rayleigh_ritz if self.settings.rotate else unrotated
+        functions = np.insert(phi, 0, 1.0, axis=1) @ solve(*moments, self.settings.dim).coefficients
+        return objective_gap(self.spectrum, functions, self.settings.dim)
 
 
 def seconds_to_gap(settings: LearnSettings, level: float) -> float:
