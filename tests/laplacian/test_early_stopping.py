@@ -25,7 +25,7 @@ from lapwing.settings.learn import LearnSettings, ResolvedSettings
 
 NETWORK = {"dim": 4, "hidden": (32,), "fourier_features": 32}
 """Small enough to learn in a moment."""
-TRIAL = NETWORK | {"steps": 40, "learning_rate": 0.02, "schedule": "constant"}
+TRIAL = NETWORK | {"steps": 40, "learning_rate": 0.04, "schedule": "constant"}
 """A trial whose best step is neither the first nor the last."""
 
 

@@ -80,8 +80,8 @@ def test_every_number_by_counting(lengths):
     np.testing.assert_allclose(found["spread"], np.abs(halves[0] - halves[1]) / 2, atol=1e-5)
     error = np.linalg.norm(saved.T @ (rho[:, None] * saved) - np.eye(DIM)) / np.sqrt(DIM)
     assert found["orthonormality_error"] == pytest.approx(error, rel=1e-4)
-    drawing, second = projected(saved, everything)[0], projected(saved, joined([learned_from, everything]))[1]
-    values = scipy.linalg.eigh(drawing, second, eigvals_only=True)
+    drawing, moment = projected(saved, everything)[0], projected(saved, joined([learned_from, everything]))[1]
+    values = scipy.linalg.eigh(drawing, moment, eigvals_only=True)
     np.testing.assert_allclose(found["terms"], values, atol=1e-5)
     assert found["objective"] == pytest.approx(values.sum(), rel=1e-4)
     bounds = stability_by_counting(learned_from, [*first, *second])
