@@ -1,4 +1,4 @@
-"""Clouds of points: seconds, and how well the embedding serves, beside SpectralEmbedding on the same points."""
+"""Clouds of points: seconds, and how well they are embedded, beside SpectralEmbedding on the same points."""
 
 import time
 import warnings

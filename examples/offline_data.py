@@ -32,7 +32,7 @@ def main(out: Path) -> None:
         )
     settings = lapwing.LearnSettings(dim=6)
     measures = lapwing.evaluate(rep, lapwing.open_target(data, settings))
-    print("trusted", measures["held_out"]["trusted"], "of", rep.dim)
+    print("trusted", len(measures["held_out"]["trusted"]), "of", rep.dim)
     some = lapwing.load_experience(data).observations[::10]
     figure = draw_over_features(some, ("x", "y"), rep.eigenfunctions(some), rep.eigenvalues)
     print(save_figure(figure, out / "offline")[0])

@@ -89,8 +89,16 @@ def test_fewer_functions_on_one_side():
 def test_eigenfunctions_of_one_index_are_compared_although_one_eigenvalue_is_a_bound():
     """Every basis gives upper bounds, so a coarse one has the same function at a larger eigenvalue."""
     for factor, expected in ((0.99 * COMPARABLE, 1.0), (1.01 * COMPARABLE, 0.0)):
-        exact, coarse = functions(np.eye(3), [0, 0.1, 1]), functions(np.eye(3), [0, 0.1 * factor, 1])
+        exact, coarse = functions(np.eye(3), [0, 0.1, 0.3]), functions(np.eye(3), [0, 0.1 * factor, 0.3])
         np.testing.assert_allclose(agreements(exact, coarse, np.eye(3)), [1, expected, 1], atol=1e-12)
+
+
+def test_a_function_that_nearly_separates_two_parts_is_the_one_that_does():
+    """Its eigenvalue is many times a 0 that is not exact, and little beside the next."""
+    exact = functions(np.eye(3), [0, 1e-9, 0.1])
+    for eigenvalue, expected in ((0.009, 1.0), (0.02, 0.0)):
+        found = agreements(exact, functions(np.eye(3), [0, eigenvalue, 0.1]), np.eye(3))
+        np.testing.assert_allclose(found, [1, expected, 1], atol=1e-12)
 
 
 @given(st.floats(0, np.pi / 2))

@@ -14,7 +14,7 @@ from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.integrations.online_learner import OnlineLearner
 from lapwing.laplacian.encoders import EncoderSpec
-from lapwing.laplacian.held_out import AGREEMENT, CLEARLY, held_out_measures
+from lapwing.laplacian.held_out import AGREEMENT, CLEARLY, OVER_FITTED, held_out_measures
 from lapwing.laplacian.representation import Representation, embed_batch
 from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
 from tests.support.representations import random_representation
@@ -80,7 +80,9 @@ def test_every_number_by_counting(lengths):
     np.testing.assert_allclose(found["spread"], np.abs(halves[0] - halves[1]) / 2, atol=1e-5)
     error = np.linalg.norm(saved.T @ (rho[:, None] * saved) - np.eye(DIM)) / np.sqrt(DIM)
     assert found["orthonormality_error"] == pytest.approx(error, rel=1e-4)
-    values = scipy.linalg.eigh(*projected(saved, everything), eigvals_only=True)
+    drawing, second = projected(saved, everything)[0], projected(saved, joined([learned_from, everything]))[1]
+    values = scipy.linalg.eigh(drawing, second, eigvals_only=True)
+    np.testing.assert_allclose(found["terms"], values, atol=1e-5)
     assert found["objective"] == pytest.approx(values.sum(), rel=1e-4)
     bounds = stability_by_counting(learned_from, [*first, *second])
     assert np.all(np.array(found["agreement"]) <= bounds + 1e-4)
@@ -277,6 +279,14 @@ def test_what_phi_lacks_the_reference_has(waves, held_out):
     assert good["objective"] < CLEARLY * good["objective_reference"]
     assert max(poor["agreement_reference"][1:]) < AGREEMENT < min(good["agreement_reference"])
     assert (poor["trusted"], good["trusted"]) == ([0], list(range(6)))
+
+
+def test_an_eigenvalue_that_holds_on_its_own_episodes_alone_is_not_trusted(waves):
+    """However well the function agrees with others that were fitted to the same few episodes."""
+    found = measured(waves, plane(150, seed=0), plane(4_000, seed=5), 6)
+    ratio = np.array(found["eigenvalues"][1:]) / found["eigenvalues_learned"][1:]
+    assert ratio.max() > OVER_FITTED
+    assert not set(1 + np.flatnonzero(ratio > 1.01 * OVER_FITTED)) & set(found["trusted"])
 
 
 def test_a_reference_that_lacks_a_function_does_not_judge_it():

@@ -73,7 +73,7 @@ class Corridor(gymnasium.Env):
 @pytest.fixture(scope="module")
 def corridor():
     experience = lapwing.collect(Corridor(), 4_000, seed=0)
-    return experience, lapwing.learn(experience, dim=4, steps=60, hidden=(32,), fourier_features=32)
+    return experience, lapwing.learn(experience, dim=4)
 
 
 def test_of_continuous_vectors_it_is_the_median_step(corridor):

@@ -42,9 +42,7 @@ def test_the_truth_of_a_maze_is_its_random_walk():
 def test_the_true_chain_in_place_of_experience():
     target = open_target("FourRoom", LearnSettings(true_chain=True))
     assert target.experience is None
-    np.testing.assert_allclose(target.chain().eigenpairs(9)[0], exact.spectrum("FourRoom")[0][:9], atol=1e-9)
-    expected = exact.multi_step(exact.spectrum("FourRoom")[0][:9], 0.8)
-    np.testing.assert_allclose(target.chain(0.8).eigenpairs(9)[0], expected, atol=1e-9)
+    np.testing.assert_allclose(target.one_step.eigenpairs(9)[0], exact.spectrum("FourRoom")[0][:9], atol=1e-9)
     seen = target.some_observations(50, 0)
     assert seen.shape == (50, 2)
 
@@ -53,7 +51,7 @@ def test_staying_is_an_action_if_asked_for():
     """A fifth action that stays makes every eigenvalue four fifths of what it was."""
     target = open_target("FourRoom", LearnSettings(true_chain=True, stay=True))
     expected = 0.8 * exact.spectrum("FourRoom")[0][:20]
-    np.testing.assert_allclose(target.chain().eigenpairs(20)[0], expected, atol=1e-9)
+    np.testing.assert_allclose(target.one_step.eigenpairs(20)[0], expected, atol=1e-9)
     assert target.world is not None
     assert target.world.n_actions == 5
 

@@ -208,4 +208,6 @@ def test_a_representation_of_an_arena_is_measured_by_the_way_to_the_goal_alone()
     expected = path_correlations(Known(KNOWN), states, target.goal_observation(), oracle(states))
     assert measures.pop("distance_correlation") == expected
     assert measures.pop("eigenvalues") == [0, 0.5, 1]
+    assert 0 <= measures.pop("irreversibility") <= 1
+    assert measures.pop("parts") >= 1
     assert set(measures.values()) == {None}

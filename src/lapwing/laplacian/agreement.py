@@ -14,7 +14,7 @@ NEARLY_SAME = 0.1
 NO_EIGENVALUE = 1e-7
 """Below this, eigenvalues are 0 but for rounding, as those of walks that never meet are."""
 COMPARABLE = 2.0
-"""Functions of the same index are compared if neither eigenvalue is more than so many times the other."""
+"""Functions of the same index are compared if one eigenvalue is at most so many times the other."""
 Counted = tuple[Moments, int]
 """Moments, and how many pairs they are of."""
 
@@ -62,12 +62,13 @@ def _projected(moment: np.ndarray, overlaps: np.ndarray) -> float:
 def _compared(one: np.ndarray, other: np.ndarray, slack: np.ndarray | float) -> np.ndarray:
     """For each eigenvalue of `other`, a column, which of `one` are compared with it.
 
-    They are those near it, and those near the one of the same index, if the two are comparable at all.
+    They are those near it, and those near the one of the same index, unless that is far away: a little of
+    the next function in a function adds so much of the next eigenvalue, which may be large beside its own.
     """
     one, other = np.maximum(one, NO_EIGENVALUE), np.maximum(other, NO_EIGENVALUE)
-    index = np.minimum(np.arange(len(other)), len(one) - 1)
-    same = one[index]
+    same, following = (one[np.minimum(np.arange(len(other)) + step, len(one) - 1)] for step in (0, 1))
     comparable = np.maximum(same, other) <= COMPARABLE * np.minimum(same, other)
+    comparable |= np.abs(same - other) <= NEARLY_SAME * following
     return _near(one, other, slack) | (_near(one, same, slack) & comparable)
 
 

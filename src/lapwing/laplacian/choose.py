@@ -24,7 +24,7 @@ from lapwing.laplacian.estimators import eigenpairs_known
 from lapwing.laplacian.extension import extension_of
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz, ritz_of_chain
+from lapwing.laplacian.ritz import moments_of_chain, moments_of_experience, rayleigh_ritz
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
@@ -379,7 +379,7 @@ def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk 
     """The step after which what three of four episodes teach serves every fourth one best."""
     assert target.experience is not None
     rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
-    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings)
+    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
     with suppress(_OutOfPatienceError):
         train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
     return trial.best_step
@@ -392,9 +392,8 @@ class _OutOfPatienceError(Exception):
 class _Trial:
     """`Checkpoints` that keep no state, but the step with the lowest held-out objective."""
 
-    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, settings: ResolvedSettings):
-        self._learned_from, self._held_out, self._rho = learned_from, held_out, rho
-        self._dim, self._lam = settings.dim, settings.lam
+    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, dim: int):
+        self._learned_from, self._held_out, self._rho, self._dim = learned_from, held_out, rho, dim
         self._lowest, self._since = np.inf, 0
         self.best_step = 0
 
@@ -421,7 +420,7 @@ class _Trial:
 
         A dimension that has vanished counts 1, about what a random function has.
         """
-        ritz = ritz_of_chain(self._learned_from.one_step, phi, self._dim, self._lam)
+        ritz = rayleigh_ritz(*moments_of_chain(self._learned_from.one_step, phi), self._dim)
         functions = ritz.coefficients[0] + phi @ ritz.coefficients[1:]
         moment = functions.T @ (self._rho[:, None] * functions)
         smoothness = functions.T @ (self._held_out.rho[:, None] * functions)

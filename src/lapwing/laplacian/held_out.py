@@ -23,6 +23,8 @@ MOST_PAIRS = 100_000
 """At most this many pairs of either part are measured on."""
 AGREEMENT = 0.9
 """From this cosine on, two eigenfunctions count as the same."""
+OVER_FITTED = 3.0
+"""A function is, if its eigenvalue is more than so many times that on the episodes learned from."""
 CLEARLY = 1.05
 """Of two eigenvalues, or sums of them, one is clearly larger from this factor on."""
 
@@ -38,13 +40,11 @@ def held_out_measures(
         held_out: others of the same kind.
 
     Returns:
-        `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
-        difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
-        `orthonormality_error` on the held-out episodes; `agreement`, an estimate of the cosine of each
-        function with what many more episodes would give; what `_beside` says of the reference; `trusted`,
-        the indices of the functions that agree with both; `transitions`, how many were held out, and their
-        `sha256`; and whether the coefficients were `fitted_on_held_out` episodes as well, as those of earlier
-        versions were.
+        What `_on_both` says of the functions on either part; what `_objectives` and `_agreement_with` say of
+        the reference; `agreement`, an estimate of the cosine of each function with what many more episodes
+        would give; `trusted`, the indices of the functions that agree with both and are not over-fitted;
+        `transitions`, how many were held out, and their `sha256`; and whether the coefficients were
+        `fitted_on_held_out` episodes as well, as those of earlier versions were.
     """
     embed = partial(embed_batch, representation.encoder)
     coefficients = np.asarray(representation.coefficients, np.float64)
@@ -52,22 +52,36 @@ def held_out_measures(
     reference = fit_reference(learned_from, representation)
     learned = moments_of_experience(learned_from, embed, most=MOST_PAIRS)
     parts = _measured_parts(held_out, lambda seen: np.hstack([embed(seen), reference.columns(seen)]))
-    own = _of_columns(parts, np.arange(len(coefficients)))
-    chance = _chance(saved, (learned, min(learned_from.n_transitions, MOST_PAIRS)), own)
-    beside = _beside(saved, reference, mean_moments(parts), chance.uncertain)
-    agreement = np.minimum(chance.cosines, _chance_of_reference(saved, reference, parts, beside))
-    halves = [quotients(coefficients, mean_moments(own[half::2])) for half in (0, 1)]
-    all_held_out = mean_moments(own)
-    return beside | {
-        "eigenvalues": quotients(coefficients, all_held_out).tolist(),
-        "spread": (np.abs(np.subtract(*halves)) / 2).tolist(),
-        "eigenvalues_learned": quotients(coefficients, learned).tolist(),
-        "orthonormality_error": distance_to_identity(coefficients.T @ all_held_out[1] @ coefficients),
-        "agreement": agreement.tolist(),
-        "trusted": _trusted(agreement, beside),
+    counted = learned, min(learned_from.n_transitions, MOST_PAIRS)
+    own, theirs = _of_columns(parts, len(coefficients))
+    chance = _chance(saved, counted, own)
+    beside = _objectives(saved, reference, [counted, *own], [reference.learned, *theirs])
+    beside |= _agreement_with(reference, saved, mean_moments(parts)[1], chance.uncertain, beside)
+    agreement = np.minimum(chance.cosines, _chance_of_reference(reference, theirs, beside))
+    measured = _on_both(coefficients, learned, own) | beside | {"agreement": agreement.tolist()}
+    return measured | {
+        "trusted": _trusted(measured),
         "transitions": held_out.n_transitions,
         "sha256": held_out.sha256(),
         "fitted_on_held_out": representation.config.get("fitted_on_held_out", True),
+    }
+
+
+def _on_both(coefficients: np.ndarray, learned: Moments, held_out: list[Counted]) -> dict[str, Any]:
+    """The functions on the episodes learned from and on the held-out ones.
+
+    Returns:
+        `eigenvalues`, the Rayleigh quotients on the held-out episodes, with their `spread`, half the
+        difference between two halves of them; `eigenvalues_learned`, the same on the episodes learned from;
+        and the `orthonormality_error` on the held-out episodes.
+    """
+    halves = [quotients(coefficients, mean_moments(held_out[half::2])) for half in (0, 1)]
+    moments = mean_moments(held_out)
+    return {
+        "eigenvalues": quotients(coefficients, moments).tolist(),
+        "spread": (np.abs(np.subtract(*halves)) / 2).tolist(),
+        "eigenvalues_learned": quotients(coefficients, learned).tolist(),
+        "orthonormality_error": distance_to_identity(coefficients.T @ moments[1] @ coefficients),
     }
 
 
@@ -98,67 +112,88 @@ def _chance(saved: Ritz, learned: Counted, others: list[Counted]) -> Stability:
     return Stability(np.minimum(chance.cosines, as_saved), chance.uncertain)
 
 
-def _chance_of_reference(
-    saved: Ritz, reference: Reference, parts: list[Counted], beside: dict[str, Any]
-) -> np.ndarray:
+def _chance_of_reference(reference: Reference, others: list[Counted], beside: dict[str, Any]) -> np.ndarray:
     """The same of the reference, whose many columns see more of it; 1 where it lacks the function."""
-    dim, columns = len(saved.eigenvalues), len(saved.coefficients)
-    chosen = np.append(0, np.arange(columns, len(parts[0][0][0])))
-    others = _of_columns(parts, chosen)
+    dim = len(beside["agreement_reference"])
     cosines = stability(reference.learned, others, dim, cutoff=reference.cutoff).cosines
     cosines[beside["reference_lacks"]] = 1.0
     return cosines
 
 
-def _beside(saved: Ritz, reference: Reference, held_out: Moments, uncertain: np.ndarray) -> dict[str, Any]:
-    """The saved functions beside those of the reference, on held-out episodes.
+def _objectives(
+    saved: Ritz, reference: Reference, own: list[Counted], theirs: list[Counted]
+) -> dict[str, Any]:
+    """What φ and the reference come to on held-out episodes.
 
     Args:
         saved: the functions.
         reference: others, of another basis.
-        held_out: moments of [1, φ, the columns of the reference].
-        uncertain: how far the eigenvalues may be off.
+        own: moments of the columns of φ on the episodes learned from, then on parts of the held-out ones.
+        theirs: the same of the columns of the reference.
 
     Returns:
-        `objective`, the smallest sum of Rayleigh quotients that the span of the saved functions has, and
-        `objective_reference`, that of as many functions of the reference, with its terms, the
-        `eigenvalues_reference`; `agreement_reference`, the cosine of each function with the reference's
-        eigenspace of its eigenvalue; and the indices of functions that the `reference_lacks`: they do not
-        agree, but its own eigenvalue is clearly larger, so it is in no position to judge.
+        `objective`, the sum of the eigenvalues that the span of the saved functions has: of how much they
+        change along held-out episodes, for the variance that they have on all, for which states the few
+        held-out ones visit is chance. `objective_reference`, the same of as many functions of the reference,
+        and the terms of both, `terms` and `terms_reference`.
     """
-    second = held_out[1]
-    dim, columns = saved.coefficients.shape[1], len(saved.coefficients)
-    theirs = reference.ritz
-    own, others = np.zeros((len(second), dim)), np.zeros((len(second), len(theirs.eigenvalues)))
+    dim, found = len(saved.eigenvalues), {}
+    for name, coefficients, moments in (
+        ("", saved.coefficients, own),
+        ("_reference", reference.ritz.coefficients[:, :dim], theirs),
+    ):
+        drawing, second = mean_moments(moments[1:])[0], mean_moments(moments)[1]
+        values = np.maximum(held_out_score(coefficients, (drawing, second), dim)[1], 0.0)
+        terms = np.pad(values, (0, dim - len(values)), constant_values=1.0)  # about that of a random function
+        found |= {f"objective{name}": float(terms.sum()), f"terms{name}": terms.tolist()}
+    return found
+
+
+def _agreement_with(
+    reference: Reference, saved: Ritz, second: np.ndarray, uncertain: np.ndarray, objectives: dict[str, Any]
+) -> dict[str, Any]:
+    """Whether the reference has the same functions.
+
+    Args:
+        reference: the other basis.
+        saved: the functions.
+        second: B of [1, φ, the columns of the reference] on held-out episodes.
+        uncertain: how far the eigenvalues may be off.
+        objectives: what `_objectives` returned.
+
+    Returns:
+        `agreement_reference`, the cosine of each function with the reference's eigenspace of its eigenvalue;
+        and the indices of functions that the `reference_lacks`: they do not agree, but its own eigenvalue is
+        clearly larger, so it is in no position to judge.
+    """
+    columns, theirs = len(saved.coefficients), reference.ritz
+    own, others = (np.zeros((len(second), len(ritz.eigenvalues))) for ritz in (saved, theirs))
     own[:columns], others[0], others[columns:] = saved.coefficients, *np.split(theirs.coefficients, [1])
-    values, their_values = (
-        _all(held_out_score(functions, held_out, dim)[1], dim) for functions in (own, others[:, :dim])
-    )
     bases = theirs._replace(coefficients=others), saved._replace(coefficients=own)
     cosines = agreements(*bases, second, uncertain)
-    larger = values * CLEARLY + NO_EIGENVALUE < their_values
+    terms, larger = (np.array(objectives[name]) for name in ("terms", "terms_reference"))
+    lacking = (terms * CLEARLY + NO_EIGENVALUE < larger) & (cosines < AGREEMENT)
     return {
-        "objective": float(values.sum()),
-        "objective_reference": float(their_values.sum()),
-        "eigenvalues_reference": their_values.tolist(),
         "agreement_reference": cosines.tolist(),
-        "reference_lacks": np.flatnonzero(larger & (cosines < AGREEMENT)).tolist(),
+        "reference_lacks": np.flatnonzero(lacking).tolist(),
     }
 
 
-def _trusted(agreement: np.ndarray, beside: dict[str, Any]) -> list[int]:
-    """The functions that agree with both."""
-    second_opinion = np.array(beside["agreement_reference"])
-    second_opinion[beside["reference_lacks"]] = 1.0
-    return np.flatnonzero(np.minimum(agreement, second_opinion) >= AGREEMENT).tolist()
+def _trusted(measured: dict[str, Any]) -> list[int]:
+    """The functions that agree with both, and are not over-fitted."""
+    names = ("agreement", "agreement_reference", "eigenvalues", "eigenvalues_learned")
+    agreement, second_opinion, eigenvalues, learned = (np.array(measured[name]) for name in names)
+    second_opinion[measured["reference_lacks"]] = 1.0
+    agree = np.minimum(agreement, second_opinion) >= AGREEMENT
+    return np.flatnonzero(agree & (eigenvalues <= OVER_FITTED * learned + NO_EIGENVALUE)).tolist()
 
 
-def _all(eigenvalues: np.ndarray, dim: int) -> np.ndarray:
-    """As many as `dim`, above 0; a missing one counts 1, about what a random function has."""
-    return np.pad(np.maximum(eigenvalues, 0.0), (0, dim - len(eigenvalues)), constant_values=1.0)
-
-
-def _of_columns(parts: list[Counted], chosen: np.ndarray) -> list[Counted]:
-    """The moments of some of the functions."""
-    rows = np.ix_(chosen, chosen)
-    return [((drawing[rows], second[rows]), count) for (drawing, second), count in parts]
+def _of_columns(parts: list[Counted], count: int) -> tuple[list[Counted], list[Counted]]:
+    """The moments of the first columns, which the constant is among; and of the constant and the others."""
+    first = np.arange(count)
+    rest = np.append(0, np.arange(count, len(parts[0][0][0])))
+    own, theirs = (
+        [((drawing[np.ix_(at, at)], second[np.ix_(at, at)]), number) for (drawing, second), number in parts]
+        for at in (first, rest)
+    )
+    return own, theirs

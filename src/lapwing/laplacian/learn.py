@@ -40,6 +40,8 @@ from lapwing.settings.learn import LearnSettings, ResolvedSettings
 from lapwing.timing import stopwatch
 
 REFERENCE_STATES = 512
+MANY_STATES = 5_000
+"""With more states eigenfunctions are found by P_λ; else eigenvalues are one-step Rayleigh quotients."""
 STEP_TRANSITIONS, STEP_GOALS = 512, 32
 """How many transitions and goals the size of a step is measured over."""
 MOST_PAIRS, SOME_PAIRS = 1_000_000, 200_000
@@ -203,14 +205,14 @@ def represent(
 
 
 def _ritz(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -> Ritz:
-    """The eigenfunctions; of enumerated states by P_λ, for the roughness of φ hides slow ones at one step.
+    """The eigenfunctions; of very many states by P_λ, for the roughness of φ hides slow ones at one step.
 
     Those of a graph are known already, where φ extends them.
     """
     if target.graph is not None and settings.estimator == "closed-form":
         values, _ = target.eigenpairs(settings.dim + settings.oversample)
         return extended_ritz(values, _extended_scale(target, settings), settings.dim)
-    if target.states is not None and settings.rotate:
+    if target.states is not None and len(target.states) > MANY_STATES and settings.rotate:
         return ritz_of_chain(target.one_step, embed(target.states), settings.dim, settings.lam)
     solve = rayleigh_ritz if settings.rotate else unrotated
     return solve(*_moments(target, embed, most), settings.dim)

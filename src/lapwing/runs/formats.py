@@ -6,7 +6,17 @@ are left as they are.
 
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from lapwing.errors import CheckpointError, ConfigError
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
@@ -160,7 +170,7 @@ def fits(value: Any, annotation: Any) -> bool:
         return value is None
     if kind is Literal:
         return isinstance(value, str) and value in parts
-    if kind is UnionType:
+    if kind in (Union, UnionType):  # the first where a part is no class
         return any(fits(value, part) for part in parts)
     if kind is list:
         return isinstance(value, list) and all(fits(each, parts[0]) for each in value)
