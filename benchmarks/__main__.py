@@ -23,7 +23,7 @@ FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
     "agents.md": ("Agents, measured", ("agents", "control")),
     "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
-    "library.md": ("Data in, φ out, measured", ("inputs", "outputs")),
+    "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
     "distances.md": ("Distances, measured", ("distances",)),
 }
 """What --write puts where, if all the parts of a file were run."""

@@ -1,10 +1,15 @@
-"""How long the first moments take; shown, not judged, for they depend on the disk."""
+"""How long the first moments take; imports are shown, not judged, for they depend on the disk."""
 
+import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 
 from benchmarks.rows import Row
+
+LEARN = "learn PlaneFourRoom --estimator pairwise --steps 300 --transitions 20000 --json --out"
 
 
 def seconds(*command: str) -> float:
@@ -17,9 +22,24 @@ def seconds(*command: str) -> float:
     return min(times)
 
 
+def compiling() -> list[float]:
+    """What `lapwing learn` spends on compilation, with nothing kept on disk and then again."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"LAPWING_COMPILATION_CACHE": f"{folder}/compiled"}
+        for name in ("first", "again"):
+            command = [sys.executable, "-m", "lapwing", *LEARN.split(), f"{folder}/{name}"]
+            done = subprocess.run(command, env=environment, capture_output=True, check=True)
+            found.append(json.loads(done.stdout)["compile_seconds"])
+    return found
+
+
 def measure() -> list[Row]:
     bare = seconds("-c", "pass")
+    first, again = compiling()
     return [
         Row("import lapwing, s", seconds("-c", "import lapwing") - bare, note="without Python's own start"),
         Row("lapwing --help, s", seconds("-m", "lapwing", "--help")),
+        Row("compiling a network for PlaneFourRoom, s", first, 6, True),
+        Row("… the next time", again, 1, True, "kept in the user's cache folder"),
     ]

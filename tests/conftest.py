@@ -33,6 +33,8 @@ def _compilation_cache() -> Path:
 jax.config.update("jax_compilation_cache_dir", str(_compilation_cache()))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+# Processes that tests start keep theirs apart from those of the user too.
+os.environ["LAPWING_COMPILATION_CACHE"] = str(_compilation_cache().with_name("processes"))
 
 
 @pytest.fixture(autouse=True)

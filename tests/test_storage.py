@@ -532,3 +532,24 @@ def test_the_cache_folder(platform, variables, expected, tmp_path, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(root=tmp_path))
     assert storage.user_cache() == tmp_path / expected
+
+
+def test_a_folder_is_trimmed_to_its_youngest_files(tmp_path):
+    for age, name in enumerate(("youngest", "below/middle", "below/oldest")):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(100))
+        os.utime(path, (1e9 - age, 1e9 - age))
+    storage.trim_folder(tmp_path, 300)
+    assert len(list(tmp_path.rglob("*"))) == 4
+    storage.trim_folder(tmp_path, 150)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["youngest"]
+    storage.trim_folder(tmp_path / "nowhere", 0)
+
+
+def test_a_private_folder_is_made_and_needs_room(tmp_path):
+    assert storage.is_private_folder(tmp_path / "new" / "folder", free=0)
+    assert (tmp_path / "new" / "folder").is_dir()
+    assert not storage.is_private_folder(tmp_path / "new" / "folder", free=1 << 60)
+    (tmp_path / "file").touch()
+    assert not storage.is_private_folder(tmp_path / "file", free=0)

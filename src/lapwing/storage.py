@@ -242,6 +242,41 @@ def make_folder(path: Path) -> list[Path]:
         return new
 
 
+def is_private_folder(path: Path, *, free: int) -> bool:
+    """Whether this user, and nobody else, can write to the folder, with `free` bytes left on its disk.
+
+    It is made if it is missing. Nothing is raised.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+        if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+            return False
+        return os.access(path, os.W_OK) and shutil.disk_usage(path).free >= free
+    except OSError:
+        return False
+
+
+def trim_folder(path: Path, most: int) -> None:
+    """Delete the oldest files in the folder and below it until they take at most `most` bytes.
+
+    What another process deletes first, or what cannot be deleted, is passed over.
+    """
+    found = []
+    for file in path.rglob("*"):
+        with suppress(OSError):
+            status = file.stat()
+            found.append((status.st_mtime, status.st_size, file))
+    files = sorted(one for one in found if one[2].is_file())
+    excess = sum(size for _, size, _ in files) - most
+    for _, size, file in files:
+        if excess <= 0:
+            break
+        with suppress(OSError):
+            file.unlink()
+        excess -= size
+
+
 def remove(path: Path) -> None:
     """Delete a file if it is there."""
     with storage_errors(path):

@@ -7,9 +7,12 @@ import pytest
 from scipy.linalg import eigh, subspace_angles
 from scipy.stats import spearmanr
 from sklearn.base import clone
-from sklearn.datasets import make_moons, make_swiss_roll
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits, make_moons, make_swiss_roll
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from sklearn.manifold import SpectralEmbedding
+from sklearn.metrics import normalized_mutual_info_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,11 +20,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 from lapwing.integrations import sklearn as integration
+from lapwing.integrations import sklearn as module
 from lapwing.integrations.sklearn import LaplacianEmbedding
+from lapwing.settings.learn import LearnSettings
 from tests.support.graphs import by_brute_force
 
 QUICK = {"steps": 20, "hidden": (8,), "encoder": "mlp"}
-"""Where the numbers do not matter."""
+"""A network, where the numbers do not matter."""
 
 
 def ring(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -52,7 +57,7 @@ def small() -> tuple[np.ndarray, LaplacianEmbedding]:
 
 
 @pytest.mark.filterwarnings("ignore::lapwing.errors.LapwingWarning")
-@parametrize_with_checks([LaplacianEmbedding(**QUICK)])
+@parametrize_with_checks([LaplacianEmbedding(), LaplacianEmbedding(**QUICK)])
 def test_it_is_an_estimator_as_scikit_learn_asks(estimator, check):
     check(estimator)
 
@@ -114,12 +119,46 @@ def test_eigenfunctions_are_those_of_the_walk(roll):
     values, vectors = eigh(weights / np.outer(root, root), subset_by_index=[1_995, 1_998])
     exact = vectors[:, ::-1]
     learned = estimator.embedding_ * root[:, None]
-    assert np.cos(subspace_angles(learned, exact)).min() > 0.98
+    assert np.cos(subspace_angles(learned, exact)).min() > 0.999
     each = np.abs(np.sum(learned * exact, axis=0)) / np.linalg.norm(learned, axis=0)
-    assert each.min() > 0.95
-    above = estimator.eigenvalues_ - (1 - values[::-1])  # Rayleigh-Ritz comes from above
-    assert (above > -1e-6).all()
-    assert (above < 2e-3).all()
+    assert each.min() > 0.999
+    np.testing.assert_allclose(estimator.eigenvalues_, 1 - values[::-1], atol=1e-9)
+
+
+def test_points_are_clustered_as_well_as_by_the_eigenvectors():
+    points, digits = load_digits(return_X_y=True)
+    points, digits = points[:1_000], digits[:1_000]
+    exact = SpectralEmbedding(5, n_neighbors=10, random_state=0).fit_transform(points)
+    learned = LaplacianEmbedding(5).fit_transform(points)
+    exact, learned = (
+        normalized_mutual_info_score(digits, KMeans(10, n_init=10, random_state=0).fit_predict(embedded))
+        for embedded in (exact, learned)
+    )
+    assert learned > exact - 0.02
+
+
+@pytest.mark.parametrize(
+    "asked", [{"steps": 30}, {"hidden": (16,)}, {"learning_rate": 0.02}, {"encoder": "mlp"}]
+)
+def test_a_network_is_trained_if_it_is_asked_for(asked, monkeypatch):
+    suited = {"steps": 20, "hidden": (8,), "learning_rate": 0.01}
+    monkeypatch.setattr(module, "EXACT", suited)
+    learned = LaplacianEmbedding(**asked).fit(ring(60, seed=0)[0]).representation_
+    settings = learned.config["settings"]
+    assert settings["estimator"] == "exact"
+    expected = LearnSettings(**(suited | asked)).as_json()
+    assert {name: settings[name] for name in suited | asked} == {
+        name: expected[name] for name in suited | asked
+    }
+
+
+def test_bumps_take_no_steps():
+    points, _ = ring(60, seed=0)
+    default, named = LaplacianEmbedding().fit(points), LaplacianEmbedding(encoder="bumps").fit(points)
+    np.testing.assert_array_equal(default.embedding_, named.embedding_)
+    assert default.n_iter_ == 1
+    with pytest.raises(ConfigError, match="steps"):
+        LaplacianEmbedding(encoder="bumps", steps=10).fit(points)
 
 
 def test_a_ring_stays_a_ring():
@@ -205,8 +244,16 @@ def test_lengths_that_do_not_fit_are_refused(small, lengths, words):
         LaplacianEmbedding(**QUICK).fit(small[0], lengths=lengths)
 
 
+def test_of_a_very_large_cloud_some_points_are_learned_from(monkeypatch):
+    monkeypatch.setattr(module, "MOST_POINTS", 500)
+    points, _ = make_swiss_roll(3_000, random_state=0)
+    estimator = LaplacianEmbedding(n_neighbors=6).fit(points)
+    assert estimator.representation_.config["provenance"]["states"] == 500
+    assert estimator.embedding_.shape == (3_000, 2)
+
+
 @pytest.mark.slow
-def test_a_large_cloud_is_walked_through():
+def test_a_network_walks_through_a_large_cloud():
     points, _ = make_swiss_roll(5_500, noise=0.3, random_state=0)
     estimator = LaplacianEmbedding(steps=1_500).fit(points)
     assert estimator.representation_.config["settings"]["estimator"] == "pairwise"

@@ -48,6 +48,13 @@ class TestReduction:
         explained, *_ = np.linalg.lstsq(np.column_stack([np.ones(300), reduced]), hidden)
         np.testing.assert_allclose(np.column_stack([np.ones(300), reduced]) @ explained, hidden, atol=1e-8)
 
+    def test_all_features_can_have_one_scale(self):
+        seen = RNG.standard_normal((500, 8)) * np.array([1, 50, 0.1, 1, 1, 1, 1, 1])
+        reduced = Reduction.of(seen, one_scale=True)(seen)
+        ratios = cdist(reduced, reduced)[0, 1:] / cdist(seen, seen)[0, 1:]
+        np.testing.assert_allclose(ratios, ratios[0])
+        assert Reduction.of(seen, one_scale=True, most=3)(seen).shape == (500, 3)
+
     def test_pixels_have_one_scale(self):
         """A pixel that hardly changes stays faint."""
         images = RNG.integers(0, 256, (400, 12, 10, 3)).astype(np.uint8)

@@ -53,14 +53,17 @@ def _in_folder(
 ) -> None:
     """Do the work in the folder that is named, or a new one, with a progress bar; then show the outcome."""
     from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.compilation import kept_programs
 
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to resume")
     console, out = stderr_console(), command.out or _new_folder(command.target, ending)
-    with _resumable(out, console), progress_bar(console) as on_progress:
-        outcome = work(out=out, overwrite=command.overwrite, resume=command.resume, on_progress=on_progress)
-    with _held(out):
-        show(outcome, out, console, as_json=command.json)
+    options = {"out": out, "overwrite": command.overwrite, "resume": command.resume}
+    with kept_programs():
+        with _resumable(out, console), progress_bar(console) as on_progress:
+            outcome = work(**options, on_progress=on_progress)
+        with _held(out):
+            show(outcome, out, console, as_json=command.json)
 
 
 def _learn(command: Learn) -> None:
@@ -92,6 +95,7 @@ def _data(command: Data) -> None:
 
 def _evaluate(command: Evaluate) -> None:
     from lapwing.cli.progress import stderr_console
+    from lapwing.compilation import kept_programs
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
     from lapwing.runs.train_ddpg import reopen_control
@@ -101,7 +105,7 @@ def _evaluate(command: Evaluate) -> None:
     is_agent = config.get("kind") == "agent"
     if is_agent and command.env is not None:
         raise ConfigError(f"{out} holds an agent, which is not trained again; leave --env out")
-    with _held(out):
+    with kept_programs(), _held(out):
         if is_agent and config["target"]["kind"] == "arena":
             _show_control(reopen_control(out), out, console, as_json=command.json)
         elif is_agent:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import subspace_angles
 
+from lapwing.compilation import kept_programs
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, NonFiniteError
 from lapwing.laplacian.choose import LEARNING_RATES
@@ -143,6 +144,7 @@ class OnlineLearner:
             raise ConfigError("nothing has been learned yet; call update(episodes) first")
         return self._snapshot
 
+    @kept_programs()
     def update(self, episodes: Iterable[ArrayLike]) -> Update:
         """Add these episodes, learn for `steps` steps, and return the losses, λ and drift.
 

@@ -2,7 +2,8 @@
 
 The estimator is a shell: a cloud becomes a random walk between neighbours, trajectories are experience, and
 what is learned from either is a `Representation` as any other. The walk is reversible, and its stationary
-distribution is in proportion to the sum of weights at each point.
+distribution is in proportion to the sum of weights at each point. Its eigenvectors are known at once, and
+`extension` makes functions of them; a network is trained if one is asked for.
 """
 
 import warnings
@@ -12,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lapwing.compilation import kept_programs
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 from lapwing.laplacian.forward import Forward
@@ -45,7 +47,7 @@ each cloud is within 0.01 of its best (0.90 to 0.99) at 0.5 or at 1. At 4 the bl
 to 0.95 and 0.84. Lapwing's rule for mazes, by the nearest neighbour alone, comes to 1.4 to 3.5.
 """
 FAR = 1.5
-"""Beyond this distance, as in digits (5.2), the plain `mlp` does better: 0.95, where `fourier` has 0.90."""
+"""Beyond this distance, as in digits (5.2), a plain `mlp` does better: 0.95, where `fourier` has 0.90."""
 EXACT: dict[str, Any] = {"steps": 400, "learning_rate": 0.01, "hidden": (64, 64)}
 """About a quarter of lapwing's steps: the first ten eigenfunctions of a roll and of digits span the exact
 ones with cosines of 0.99 and more."""
@@ -58,11 +60,14 @@ MOST_NUMBERS = 1 << 26
 
 
 class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The smoothest functions on the data, as a network that takes unseen points too.
+    """The smoothest functions on the data, which take unseen points too.
 
-    A cloud of points is made a graph of nearest neighbours, and φ is learned from the random walk on it: from
-    its transition matrix up to 5,000 points, from walks of 200 steps beyond. Trajectories are learned from as
-    they are: near is what follows in time.
+    A cloud of points is made a graph of nearest neighbours. The eigenvectors of the random walk on it are
+    extended to all points by Gaussian bumps, which points left out of the fit have chosen. Trajectories are
+    learned from as they are: near is what follows in time.
+
+    `steps`, `hidden`, `learning_rate` and `encoder` ask for a network, which is trained in place of that: on
+    all eigenvectors up to 5,000 points, from walks of 200 steps beyond.
 
     Args:
         n_components: how many eigenfunctions, the constant left out.
@@ -70,30 +75,33 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         filter: how much each eigenfunction weighs. `unit`: all alike. `commute`: √(λ_2/λ_i), whose distance
             is that of commute times. `biharmonic`: λ_2/λ_i. `heat`: e^(-tλ_i), the last with a tenth of the
             weight.
-        steps: gradient steps; None: 400, beyond 5,000 points 4,000; of trajectories as `lapwing.learn`.
-        hidden: widths of the hidden layers; None: (64, 64), of trajectories as `lapwing.learn`.
-        learning_rate: Adam's step size; None: 0.01, beyond 5,000 points 0.005; of trajectories as
+        steps: gradient steps of a network, 400 by default, beyond 5,000 points 4,000; of trajectories as
             `lapwing.learn`.
-        encoder: `fourier` or `mlp`; None: `fourier` where the neighbours are nearer than 1.5 standard
-            deviations, as they are in few dimensions; of trajectories as `lapwing.learn`.
+        hidden: widths of its hidden layers, (64, 64) by default; of trajectories as `lapwing.learn`.
+        learning_rate: Adam's step size, 0.01 by default, beyond 5,000 points 0.005; of trajectories as
+            `lapwing.learn`.
+        encoder: `bumps`, `fourier` or `mlp`. None: `bumps`, or if a network is asked for, `fourier` where
+            the neighbours are nearer than 1.5 standard deviations, as they are in few dimensions, else
+            `mlp`; of trajectories as `lapwing.learn`.
         random_state: a seed, a `RandomState`, or None for another outcome each time.
 
     Attributes:
         representation_: the `Representation`; it has a file, distances and eigenfunctions of its own.
         embedding_: what `transform` gives of the data that was learned from.
-        eigenvalues_: of the Laplacian of one step, ascending, without the constant's 0; as Rayleigh quotients
-            of what was learned they are a little above the exact ones.
-        n_iter_: how many steps were taken.
+        eigenvalues_: of the Laplacian of one step, ascending, without the constant's 0; those of a network
+            are a little above the exact ones.
+        n_iter_: how many steps were taken; 1 without a network.
         n_features_in_: how many features X had.
 
-    Points that coincide count once. The network takes float32: where the mean of a feature is many times its
-    spread, put a `StandardScaler` before it. Neighbours are found by the distance of features as they are.
+    Points that coincide count once. Of more than 50,000 so many are drawn to learn from. Numbers become
+    float32: where the mean of a feature is many times its spread, put a `StandardScaler` before it.
+    Neighbours are found by the distance of features as they are.
 
     Example:
         >>> angles = np.linspace(0, 6, 80)
         >>> arc = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        >>> along = LaplacianEmbedding(n_components=1, n_neighbors=4, steps=200).fit_transform(arc)[:, 0]
-        >>> bool(abs(np.corrcoef(along, np.cos(angles / 2))[0, 1]) > 0.9)
+        >>> along = LaplacianEmbedding(n_components=1, n_neighbors=4).fit_transform(arc)[:, 0]
+        >>> bool(abs(np.corrcoef(along, np.cos(angles / 2))[0, 1]) > 0.99)
         True
     """
 
@@ -118,6 +126,7 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.encoder = encoder
         self.random_state = random_state
 
+    @kept_programs()
     def fit(self, X, y=None, *, lengths=None) -> "LaplacianEmbedding":
         """Learn from a cloud, or from trajectories.
 

@@ -8,33 +8,22 @@ Four chains matter: the true one, the true one with resets (appendix B), the one
 experience give, and the one that the pair sampler draws from.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import scipy.linalg
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
+from scipy.sparse.linalg import LinearOperator, splu
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError
+from lapwing.laplacian.eigensolvers import DENSE_EIGEN_LIMIT, Matrix, dense, operator_of, smallest
 from lapwing.laplacian.sampling import PastEnd
 
-Matrix = Any
-"""A NumPy array, a sparse array, or a `LinearOperator`: whatever multiplies vectors by `@`."""
 DENSE_LIMIT = 5_000
 """Up to this many states the P_λ of a chain that need not be reversible is written out."""
-DENSE_EIGEN_LIMIT = 1_500
-"""Up to this many states eigenpairs come from a dense solver, which cannot miss any."""
-FEW_EDGES = 8
-"""With no more at a state, as in a maze, the factors of a sparse matrix are sparse too."""
-LANCZOS_VECTORS, LANCZOS_PRODUCTS = 40, 1_000
-"""Otherwise it is multiplied so often before it is factorised."""
-SHIFT = -1e-6
-"""Inverted about this number, which is no eigenvalue, the smallest eigenvalues become the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +83,7 @@ class Chain:
                 f"dim must be at most {visited.sum()}, the visited states, not {d}; lower --dim"
             )
         root = np.sqrt(rho[visited])
-        values, vectors = _smallest(self._normalised(visited, root), d)
+        values, vectors = smallest(self._normalised(visited, root), d)
         functions = np.zeros((self.n_states, d))
         functions[visited] = _with_constant_first(vectors, values, root) / root[:, None]
         functions[~visited] = rho @ functions
@@ -132,7 +121,7 @@ class Chain:
                 padded[index] = scale * np.ravel(vector)
                 return scale * whole.matvec(padded)[index]
 
-            return _operator(len(index), multiply)
+            return operator_of(len(index), multiply)
         inside = self.weights[visited][:, visited]
         if sparse.issparse(inside):
             return (sparse.diags_array(scale) @ inside @ sparse.diags_array(scale)).tocsc()
@@ -303,13 +292,7 @@ def _multi_step_operator(transition, rho: np.ndarray, lam: float) -> Matrix:
         vector = np.ravel(vector)
         return (joint(vector) + joint_transposed(vector)) / (2 * total)
 
-    return _operator(len(rho), multiply)
-
-
-def _operator(size: int, multiply: Callable[[np.ndarray], np.ndarray]) -> Matrix:
-    """A symmetric operator known by its products alone."""
-    make: Any = LinearOperator
-    return make((size, size), matvec=multiply, rmatvec=multiply, dtype=np.float64)
+    return operator_of(len(rho), multiply)
 
 
 def _symmetric(joint):
@@ -330,60 +313,6 @@ def _counts(experience: Experience, here, there, weights) -> sparse.csr_array:
         return sparse.csr_array(flat.reshape(size, size))
     entries = (weights, (ids[here], ids[there]))
     return sparse.coo_array(entries, shape=(size, size)).tocsr()
-
-
-def _smallest(operator: Matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of I - operator, ascending, with orthonormal eigenvectors."""
-    size = operator.shape[0]
-    if not isinstance(operator, LinearOperator) and (size <= DENSE_EIGEN_LIMIT or d >= size - 1):
-        values, vectors = scipy.linalg.eigh(dense(operator), subset_by_index=[size - d, size - 1])
-        return 1 - values[::-1], vectors[:, ::-1]
-    start = np.random.default_rng(0).standard_normal(size)
-    if isinstance(operator, LinearOperator):
-        values, vectors = eigsh(operator, k=d, which="LA", v0=start)
-        order = np.argsort(-values)
-        return 1 - values[order], vectors[:, order]
-    found = None
-    if sparse.issparse(operator) and operator.nnz > FEW_EDGES * size and 2 * d < LANCZOS_VECTORS:
-        found = _by_products(operator, d, start)
-    values, vectors = found or _by_inversion(operator, d, start)
-    order = np.argsort(values)
-    return values[order], vectors[:, order]
-
-
-def _by_products(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Eigenpairs of I - operator by Lanczos iteration; None if it is slow, or may have missed some.
-
-    It is quick just where a graph branches in many dimensions, so that its factors would fill up.
-    """
-    size = len(start)
-    rounds = LANCZOS_PRODUCTS // (LANCZOS_VECTORS - d)
-    limits: dict[str, Any] = {"which": "LA", "ncv": LANCZOS_VECTORS, "maxiter": rounds}
-    try:
-        largest, vectors = eigsh(operator, k=d, v0=start, **limits)
-        # Of several equal eigenvalues some may be missing. Then another start finds them in what remains.
-        rest = _operator(size, lambda x: operator @ x - vectors @ (largest * (vectors.T @ x)))
-        rough: dict[str, Any] = limits | {"tol": 1e-4, "return_eigenvectors": False}
-        missed = eigsh(rest, k=1, v0=start[::-1], **rough)
-    except ArpackNoConvergence:
-        return None
-    return None if missed[0] > largest.min() else (1 - largest, vectors)
-
-
-def _by_inversion(operator: Matrix, d: int, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenpairs of I - operator shifted to just above zero and inverted: the smallest are well apart."""
-    size = operator.shape[0]
-    if isinstance(operator, np.ndarray):
-        found: Any = eigsh(np.eye(size) - operator, k=d, sigma=SHIFT, which="LM", v0=start)
-        return found
-    laplacian = (sparse.eye_array(size) - operator).tocsc()
-    shifted = (laplacian - SHIFT * sparse.eye_array(size)).tocsc()
-    factors = splu(
-        shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
-    inverse = _operator(size, factors.solve)
-    found = eigsh(laplacian, k=d, sigma=SHIFT, OPinv=inverse, which="LM", v0=start)
-    return found
 
 
 def _with_constant_first(vectors: np.ndarray, values: np.ndarray, root: np.ndarray) -> np.ndarray:
@@ -410,10 +339,3 @@ def fixed_signs(functions: np.ndarray) -> np.ndarray:
 
 def _inverse_where_positive(values: np.ndarray) -> np.ndarray:
     return np.divide(1.0, values, out=np.zeros_like(values, dtype=np.float64), where=values > 0)
-
-
-def dense(matrix: Matrix) -> Any:
-    """The matrix written out."""
-    if isinstance(matrix, np.ndarray):
-        return matrix
-    return matrix @ np.eye(matrix.shape[1]) if isinstance(matrix, LinearOperator) else matrix.toarray()

@@ -4,11 +4,9 @@ Of a sparse walk the eigenvectors are known in an instant, but at its states alo
 ridge regression over the bumps of `closed_form`, and are then functions of any observation. What bumps, and
 how strong a ridge, is chosen by the error at states that were left out of the fit.
 
-Rayleigh-Ritz over the bumps, as for experience, is no match for it. An eigenvector that separates two parts
-with hardly a way between them is a step, and bumps follow it to a part in a thousand; but what they miss at
-the step is many times its energy, so that smoother functions come out before it. On clouds of 800 points, in
-the mean of the first four: R² on unseen points of .77 to .996 with 300 bumps, where the regression has .96 to
-.999.
+Rayleigh-Ritz over the bumps, as for experience, is no match for it: it looks for the smoothest combination of
+bumps, and where a graph is thin its eigenvectors bend more sharply than that. On seven clouds of 800 points
+the first four have an R² of .93 to .997 at unseen points with 300 bumps, and .97 to .999 by the regression.
 """
 
 from collections.abc import Iterator, Sequence

@@ -6,6 +6,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
+from lapwing.compilation import kept_programs
 from lapwing.data.source import read_source
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
@@ -30,6 +31,7 @@ class Comparison(NamedTuple):
     """What the φ of each name is."""
 
 
+@kept_programs()
 def compare_rewards(
     targets: str | Path | Maze | Representation | Sequence[str | Path | Maze | Representation],
     *,

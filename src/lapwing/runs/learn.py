@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lapwing._version import __version__
+from lapwing.compilation import kept_programs
 from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
 from lapwing.data.source import Source, describe, read_source, recall_to_collect
@@ -30,6 +31,7 @@ class Outcome(NamedTuple):
     target: Target
 
 
+@kept_programs()
 def learn(
     target: str | Path | Source | Iterable[Any],
     *,
@@ -76,6 +78,7 @@ def learn(
     ).representation
 
 
+@kept_programs()
 def run(
     source: Source,
     settings: LearnSettings,

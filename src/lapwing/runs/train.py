@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from lapwing.compilation import kept_programs
 from lapwing.data.source import GymEnv, Source, describe, read_source
 from lapwing.envs.arena import Arena, open_arena
 from lapwing.errors import CheckpointError, ConfigError, DatasetError
@@ -102,6 +103,7 @@ def check_online_filter(settings: AgentSettings | ControlSettings) -> None:
         )
 
 
+@kept_programs()
 def run_agent(
     source: Source,
     settings: AgentSettings | ControlSettings,
