@@ -14,6 +14,7 @@ from lapwing._version import __version__
 from lapwing.data.experience import Experience
 from lapwing.errors import LapwingWarning
 from lapwing.laplacian import closed_form
+from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.distances import trusted_mask
@@ -97,7 +98,7 @@ def solve(
     choice = tuple(closed_form.StageChoice(*values) for values in columns)
     with stopwatch() as watch:
         encoder, spec = _solved(target, settings, choice)
-    row = {"step": 1, "seconds": watch.working, "surviving_dimensions": spec.dim}
+    row = {"step": 1, "seconds": watch.working, "surviving_dimensions": _survivors(encoder)}
     if checkpoints:
         checkpoints.record(row)
     if on_chunk:
@@ -105,9 +106,15 @@ def solve(
     return Trained(encoder, spec, watch.working, watch.compiling, 0.0)
 
 
+def _survivors(encoder: Bumps) -> int:
+    """How many columns of φ the penalty has not set to 0."""
+    last = encoder.stages[-1].layer
+    return int(np.sum(np.any(last.weight, axis=1) | (np.asarray(last.bias) != 0)))
+
+
 def _solved(
     target: Target, settings: ResolvedSettings, choice: closed_form.Choice
-) -> tuple[Encoder, EncoderSpec]:
+) -> tuple[Bumps, EncoderSpec]:
     """The minimiser of the loss over bumps; of a graph, its eigenvectors extended by them."""
     if target.graph is not None:
         columns = settings.dim + settings.oversample
@@ -167,9 +174,10 @@ def represent(
     phi = embed(target.some_observations(REFERENCE_STATES, settings.seed))
     ritz = with_fixed_signs(_ritz(target, settings, embed, most_pairs), phi)
     if len(ritz.eigenvalues) < settings.dim:
+        remedy = "collect more data" if settings.estimator == "closed-form" else "lower the learning rate"
         warnings.warn(
             f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
-            "dimensions vanished; raise beta, lower the learning rate, or ask for fewer",
+            f"dimensions vanished; raise beta, {remedy}, or ask for fewer",
             LapwingWarning,
             stacklevel=3,
         )

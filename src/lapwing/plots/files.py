@@ -5,6 +5,8 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -18,9 +20,11 @@ def save_figure(figure: Figure, path: str | Path) -> list[Path]:
     path = Path(path)
     make_folder(path.parent)
     png, svg = io.BytesIO(), io.BytesIO()
-    figure.savefig(png, format="png", dpi=110)
+    figure.set_dpi(110)
+    # By the canvases themselves, for `figure.savefig` draws everything twice.
+    FigureCanvasAgg(figure).print_png(png)
     figure.set_layout_engine("none")  # the first drawing has laid it out
-    figure.savefig(svg, format="svg", metadata={"Date": None})
+    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
     written = [path.with_suffix(".png"), path.with_suffix(".svg")]
     for target, buffer in zip(written, (png, svg), strict=True):
         write_bytes(target, buffer.getvalue())
