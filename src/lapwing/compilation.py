@@ -26,6 +26,8 @@ from lapwing._version import __version__
 SETTING, OFF = "LAPWING_COMPILATION_CACHE", ("off", "no", "false", "0")
 MOST_BYTES = 1 << 28
 """The oldest programs are deleted when all of them take more."""
+PROGRAMS = "lapwing-*/jit_*-cache"
+"""How JAX names them, in folders of ours: the folder that a user names may have files of other kinds."""
 LEAST_FREE = 1 << 28
 """With fewer bytes left on the disk nothing is kept."""
 
@@ -33,7 +35,7 @@ LEAST_FREE = 1 << 28
 @contextmanager
 def kept_programs() -> Iterator[None]:
     """Keep what is compiled inside, and load what was kept, if there is a folder for it; a decorator too."""
-    folder = None if jax.config.jax_compilation_cache_dir else programs_folder()
+    folder = None if getattr(jax.config, "jax_compilation_cache_dir", None) else programs_folder()
     if folder is None:
         yield
         return
@@ -89,4 +91,4 @@ def machine_digest() -> str:
 
 @cache
 def _trim_once(kept: Path) -> None:
-    storage.trim_folder(kept, MOST_BYTES)
+    storage.trim_folder(kept, PROGRAMS, MOST_BYTES)
