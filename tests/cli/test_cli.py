@@ -369,7 +369,7 @@ def test_what_is_no_run_cannot_be_evaluated(elsewhere):
         (["learn", "FourRoom", "--resume"], "--out"),
         (["learn", "FourRoom", "--out", "x", "--resume", "--overwrite"], "exclude each other"),
         (["learn", "FourRoom", "--dim", "153"], "153"),
-        (["learn", "FourRoom", "--true-chain", "--estimator", "sampled"], "true_chain"),
+        (["learn", "FourRoom", "--true-chain", "--estimator", "sampled"], "--true-chain"),
         ([], "learn"),
         (["evaluate"], "RUN"),
     ],

@@ -1,4 +1,4 @@
-"""Gymnasium environments by name: a registered id, a module that registers it, or a class in a file."""
+"""Gymnasium environments by name: a registered id, a module that registers it, or what is in a file."""
 
 import hashlib
 import importlib.util
@@ -17,7 +17,14 @@ from lapwing.settings.checks import check_size
 
 Env = gymnasium.Env | VectorEnv
 AnyEnv = TypeVar("AnyEnv", bound=Env)
-_PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE/": "ale_py"}
+_ROBOTICS = ("PointMaze_", "AntMaze_", "Fetch", "Hand", "AdroitHand", "FrankaKitchen")
+_PACKAGES = {
+    "MiniGrid": "minigrid",
+    "BabyAI": "minigrid",
+    "ALE/": "ale_py",
+    **dict.fromkeys(_ROBOTICS, "gymnasium_robotics"),
+    "dm_control/": "shimmy",
+}
 """Which package registers names that begin so; Gymnasium loads none by itself."""
 
 
@@ -30,7 +37,8 @@ def make_env(env_id: str) -> gymnasium.Env:
     """A Gymnasium environment by its id; an unknown one is refused with the nearest.
 
     Args:
-        env_id: a registered id; `module:ID`, where importing the module registers it; or `file.py:Class`.
+        env_id: a registered id; `module:ID`, where importing the module registers it; or `file.py:NAME`, a
+            class, or a function that returns an environment.
     """
     return _maker(env_id)()
 
@@ -55,9 +63,9 @@ def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     """What makes the environment, as often as it is called; a file is run once for all of them."""
     module, _, name = env_id.rpartition(":")
     if env_id.endswith(".py"):
-        raise ConfigError(f"name the class too: gym:{env_id}:CLASS")
+        raise ConfigError(f"name the class or function too: gym:{env_id}:NAME")
     if module.endswith(".py"):
-        return partial(_made, env_id, _class_in(Path(module), name))
+        return partial(_made, env_id, _maker_in(Path(module), name))
     if module:
         _import(module)
     if name not in gymnasium.registry:
@@ -65,15 +73,33 @@ def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     if name not in gymnasium.registry:
         hint = nearest(name, gymnasium.registry)
         hint = hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
-        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}")
+        remedy = "" if module else f"; if a package registers it, name that too: gym:PACKAGE:{name}"
+        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}{remedy}")
     return partial(_made, env_id, partial(gymnasium.make, name))
 
 
 def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:
     try:
-        return make()
+        env = make()
     except Exception as error:  # an environment's constructor may raise anything
         raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
+    refuse_vec_env(env)
+    if not isinstance(env, Env):
+        raise ConfigError(f"{env_id} gives {type(env).__name__}, not an environment; return a gymnasium.Env")
+    return env
+
+
+def refuse_vec_env(env: object) -> None:
+    """Refuse a `VecEnv` of Stable-Baselines3, which has another `reset` and `step` than Gymnasium's vectors."""
+    if any(
+        kind.__module__.startswith("stable_baselines3.") and kind.__name__ == "VecEnv"
+        for kind in type(env).__mro__
+    ):
+        raise ConfigError(
+            f"{type(env).__name__} is a VecEnv of Stable-Baselines3; give lapwing one environment, or a vector "
+            "of Gymnasium's (gymnasium.make_vec), and wrap what the VecEnv is made of: make_vec_env(..., "
+            "wrapper_class=lapwing.LaplacianReward)"
+        )
 
 
 def _register_where_installed(name: str) -> None:
@@ -84,7 +110,8 @@ def _register_where_installed(name: str) -> None:
             importlib.import_module(module)
         except ImportError as error:
             raise ConfigError(
-                f"{name} comes with the package {module}, which is not installed; pip install {module}"
+                f"{name} comes with the package {module}, which is not installed; "
+                f"pip install {module.replace('_', '-')}"
             ) from error
 
 
@@ -95,23 +122,27 @@ def _import(module: str) -> None:
         raise ConfigError(f"the module {module!r} cannot be imported ({error}); check its name") from error
 
 
-def _class_in(path: Path, name: str) -> type[gymnasium.Env]:
-    """An environment's class in a user's own file, which is run for it."""
+def _maker_in(path: Path, name: str) -> Callable[[], gymnasium.Env]:
+    """An environment's class in a user's own file, which is run for it, or a function that makes one."""
     if not path.is_file():
-        raise ConfigError(f"no file {path}; give gym:FILE.py:CLASS")
+        raise ConfigError(f"no file {path}; give gym:FILE.py:NAME, a class or a function")
     module = _run_file(path)
-    classes = {
-        found: value
-        for found, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, gymnasium.Env)
-        and value.__module__ == module.__name__
-    }
-    if not classes:
-        raise ConfigError(f"{path} defines no environment; derive {name} from gymnasium.Env")
-    if name not in classes:
-        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, classes)}")
-    return classes[name]
+    makers = {found: value for found, value in vars(module).items() if _makes_env(value, module)}
+    if not makers:
+        raise ConfigError(
+            f"{path} defines no environment; derive {name} from gymnasium.Env, or let a function {name} "
+            "return one"
+        )
+    if name not in makers:
+        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, makers)}")
+    return makers[name]
+
+
+def _makes_env(value: object, module: ModuleType) -> bool:
+    """Whether it may be meant: what the file itself defines, not what it imports."""
+    if getattr(value, "__module__", None) != module.__name__:
+        return False
+    return issubclass(value, gymnasium.Env) if isinstance(value, type) else callable(value)
 
 
 def _run_file(path: Path) -> ModuleType:
