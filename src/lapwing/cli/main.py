@@ -89,7 +89,7 @@ def _data(command: Data) -> None:
     from lapwing.cli.report import inspection_table
     from lapwing.runs.inspect import inspect
 
-    found = inspect(command.source, command.observation_key)
+    found = inspect(command.source, command.observation_key, command.keys)
     if command.json:
         print(json.dumps(found.as_json()))
     else:

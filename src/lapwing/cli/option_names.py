@@ -36,7 +36,7 @@ _ELSEWHERE = {
 }
 """What others call an option, and what it may be called here, the first that the command has."""
 _DEVICES = ("device", "gpu", "cuda", "cpu", "platform", "backend")
-_IS_ABOUT = r"(?==| must | takes | needs | goes with | has )"
+_IS_ABOUT = r"(?==| must | takes | needs | goes? with | has | names? | ')"
 
 
 def option_names(kinds: Iterable[type]) -> list[str]:
@@ -82,7 +82,7 @@ def as_typed(message: str) -> str:
     """
     names = {name for kinds in COMMANDS.values() for name in option_names(kinds)}
     longer = "|".join(sorted(name.replace("-", "_") for name in names if "-" in name))
-    message = re.sub(rf"(?<![\w.'])({longer})\b(?!\()", lambda found: _dashed(found[1]), message)
+    message = re.sub(rf"(?<![\w.'/])({longer})\b(?!\()", lambda found: _dashed(found[1]), message)
     return re.sub(rf"^({'|'.join(sorted(names))}){_IS_ABOUT}", lambda found: _dashed(found[1]), message)
 
 

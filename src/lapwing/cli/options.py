@@ -84,6 +84,8 @@ class Data:
     """An .npz or .hdf5 file, a folder of lapwing.save_episodes, minari:NAME, or ogbench:NAME."""
     observation_key: str | None = None
     """Which part of Dict observations to look at."""
+    keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
+    """Which array of a file is which, where it has names of its own: observations=obs ends=done."""
     json: bool = False
     """Print what was found as one line of JSON on standard output."""
 

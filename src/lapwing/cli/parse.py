@@ -145,7 +145,11 @@ _TARGETED: dict[str, tuple[type, ...]] = {
     "reproduce": (Reproduce,),
 }
 """The commands with one target, and their options."""
-_LISTS: dict[str, Callable[[str], bool]] = {"hidden": _is_number, "only": lambda word: "=" in word}
+_LISTS: dict[str, Callable[[str], bool]] = {
+    **dict.fromkeys(("hidden", "bumps", "bump_width", "slowness", "cutoff"), _is_number),
+    **dict.fromkeys(("only", "keys"), lambda word: "=" in word and ":" not in word),
+    "wrap": lambda word: ":" in word and not word.startswith(("-", "gym:")),
+}
 """The options that take a list, and what is a value in it."""
 
 

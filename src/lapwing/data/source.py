@@ -40,7 +40,7 @@ _PICKLE = "a pickle, which lapwing never opens, for to open one can run any code
 _FOREIGN = {
     **dict.fromkeys((".pkl", ".pickle", ".pt", ".pth", ".joblib"), _PICKLE),
     **dict.fromkeys((".csv", ".json", ".jsonl"), "a text file without shapes"),
-    **dict.fromkeys((".mat", ".parquet", ".arrow", ".zarr", ".tfrecord"), "a format that lapwing cannot read"),
+    **dict.fromkeys((".mat", ".parquet", ".arrow", ".zarr", ".tfrecord"), "of no format that lapwing reads"),
 }
 """Files that data comes in, and why lapwing does not read them."""
 _SAVE_AS = (

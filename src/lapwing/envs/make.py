@@ -43,20 +43,33 @@ def make_env(env_id: str) -> gymnasium.Env:
     return _maker(env_id)()
 
 
-def make_envs(env_id: str, num_envs: int | None) -> Env:
-    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1."""
+def make_envs(
+    env_id: str, num_envs: int | None, wrap: Callable[[gymnasium.Env], gymnasium.Env] | None = None
+) -> Env:
+    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1.
+
+    Args:
+        env_id: as for `make_env`.
+        num_envs: how many.
+        wrap: what each is wrapped in; a vector form of the environment's own is then not used.
+    """
     make = _maker(env_id)  # first, for it may register the environment
+    if wrap is not None:
+        return _several(lambda: wrap(make()), num_envs or 1)
     spec = gymnasium.registry.get(env_id.rpartition(":")[2])
     own = spec is not None and spec.vector_entry_point is not None
     if num_envs is None:
         num_envs = 16 if own else 1
-    if num_envs == 1:
-        return make()
-    check_size("num_envs", 1024 * num_envs)
-    if spec is not None and own:
+    if spec is not None and own and num_envs > 1:
+        check_size("num_envs", 1024 * num_envs)
         mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
         return _made(env_id, partial(gymnasium.make_vec, spec, num_envs, mode))
-    return SyncVectorEnv([make] * num_envs)
+    return _several(make, num_envs)
+
+
+def _several(make: Callable[[], gymnasium.Env], num_envs: int) -> Env:
+    check_size("num_envs", 1024 * num_envs)
+    return make() if num_envs == 1 else SyncVectorEnv([make] * num_envs)
 
 
 def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
@@ -67,7 +80,7 @@ def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     if module.endswith(".py"):
         return partial(_made, env_id, _maker_in(Path(module), name))
     if module:
-        _import(module)
+        import_module(module)
     if name not in gymnasium.registry:
         _register_where_installed(name)
     if name not in gymnasium.registry:
@@ -90,15 +103,15 @@ def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:
 
 
 def refuse_vec_env(env: object) -> None:
-    """Refuse a `VecEnv` of Stable-Baselines3, which has another `reset` and `step` than Gymnasium's vectors."""
+    """Refuse a `VecEnv` of Stable-Baselines3, whose `reset` and `step` are not those of Gymnasium."""
     if any(
         kind.__module__.startswith("stable_baselines3.") and kind.__name__ == "VecEnv"
         for kind in type(env).__mro__
     ):
         raise ConfigError(
-            f"{type(env).__name__} is a VecEnv of Stable-Baselines3; give lapwing one environment, or a vector "
-            "of Gymnasium's (gymnasium.make_vec), and wrap what the VecEnv is made of: make_vec_env(..., "
-            "wrapper_class=lapwing.LaplacianReward)"
+            f"{type(env).__name__} is a VecEnv of Stable-Baselines3; give lapwing one environment, or a "
+            "vector of Gymnasium's (gymnasium.make_vec), and wrap what the VecEnv is made of: "
+            "make_vec_env(..., wrapper_class=lapwing.LaplacianReward)"
         )
 
 
@@ -115,18 +128,17 @@ def _register_where_installed(name: str) -> None:
             ) from error
 
 
-def _import(module: str) -> None:
+def import_module(module: str) -> ModuleType:
+    """A module by its name, which the user gave."""
     try:
-        importlib.import_module(module)
+        return importlib.import_module(module)
     except Exception as error:  # a module may raise anything
         raise ConfigError(f"the module {module!r} cannot be imported ({error}); check its name") from error
 
 
 def _maker_in(path: Path, name: str) -> Callable[[], gymnasium.Env]:
     """An environment's class in a user's own file, which is run for it, or a function that makes one."""
-    if not path.is_file():
-        raise ConfigError(f"no file {path}; give gym:FILE.py:NAME, a class or a function")
-    module = _run_file(path)
+    module = run_file(path)
     makers = {found: value for found, value in vars(module).items() if _makes_env(value, module)}
     if not makers:
         raise ConfigError(
@@ -145,7 +157,10 @@ def _makes_env(value: object, module: ModuleType) -> bool:
     return issubclass(value, gymnasium.Env) if isinstance(value, type) else callable(value)
 
 
-def _run_file(path: Path) -> ModuleType:
+def run_file(path: Path) -> ModuleType:
+    """The module that a user's own file is, which is run for it."""
+    if not path.is_file():
+        raise ConfigError(f"no file {path}; name a class or a function in a file as FILE.py:NAME")
     # Under a name that no other module has: one called random.py must not become `random`.
     name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
