@@ -62,7 +62,7 @@ def check_devices() -> None:
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # which of them depends on the platform
-        asked = jax.config.jax_platforms
+        asked = getattr(jax.config, "jax_platforms", None)
         raise ConfigError(
             f"JAX_PLATFORMS={asked} asks for a device that JAX cannot use here"
             f"{f' ({error})' if str(error) else ''}; unset it or set it to cpu, or install JAX for that "
