@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lapwing.data.experience import Experience
     from lapwing.data.files import load_experience
     from lapwing.data.folders import save_episodes
+    from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.integrations.online_learner import OnlineLearner
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
@@ -49,6 +50,7 @@ _HOMES = {
     "LearnSettings": "settings.learn",
     "Maze": "mazes",
     "OnlineLearner": "integrations.online_learner",
+    "PastTermination": "envs.wrap",
     "Representation": "laplacian.representation",
     "VectorLaplacianObservation": "integrations.vector_wrappers",
     "VectorLaplacianReward": "integrations.vector_wrappers",
@@ -80,6 +82,7 @@ __all__ = [
     "LearnSettings",
     "Maze",
     "OnlineLearner",
+    "PastTermination",
     "Representation",
     "VectorLaplacianObservation",
     "VectorLaplacianReward",
