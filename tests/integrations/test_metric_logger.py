@@ -63,15 +63,19 @@ def test_tensorboard_has_the_metrics_of_each_step(tmp_path):
     assert rows
     assert found["learning/loss"] == pytest.approx({step: row["loss"] for step, row in rows}, rel=1e-6)
     assert "learning/step" not in found
-    assert any(not metrics for *_, metrics in told)  # the others are passed on too
 
 
 def test_wandb_has_them_under_a_step_of_their_phase(wandb_runs):
-    with pytest.raises(RuntimeError, match="stop"), metric_logger(wandb={"project": "phi"}) as log:
+    told = []
+    with metric_logger(wandb={"project": "phi"}, also=lambda *progress: told.append(progress)) as log:
         log("collecting", 10, 20, {})
         log("learning", 5, 9, {"loss": 2.0, "step": 5})
         log("learning", 9, 9, {"loss": 1.0})
-        raise RuntimeError("stop")
+    assert [(phase, done) for phase, done, *_ in told] == [
+        ("collecting", 10),
+        ("learning", 5),
+        ("learning", 9),
+    ]
     (run,) = wandb_runs
     assert run.options == {"project": "phi"}
     assert run.defined == [("learning/*", "learning/step")]
@@ -80,6 +84,17 @@ def test_wandb_has_them_under_a_step_of_their_phase(wandb_runs):
         {"learning/loss": 1.0, "learning/step": 9},
     ]
     assert run.finished
+
+
+def test_a_run_is_finished_where_learning_fails(wandb_runs):
+    def failing() -> None:
+        with metric_logger(wandb={}) as log:
+            log("learning", 1, 9, {"loss": 2.0})
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        failing()
+    assert wandb_runs[0].finished
 
 
 def test_both_at_once_from_the_command_line(elsewhere, wandb_runs):

@@ -37,8 +37,8 @@ def test_a_maze_needs_no_observations():
     assert all(name in named for name in ("steps", *rep.distances))
 
 
-def test_states_of_data_are_given(rng=np.random.default_rng(0)):
-    rep, states = vectors(features=4), rng.standard_normal((50, 4))
+def test_states_of_data_are_given():
+    rep, states = vectors(features=4), np.random.default_rng(0).standard_normal((50, 4))
     for kind in ("eigenfunctions", "distances"):
         figure = rep.plot(states, kind)
         points = np.asarray(figure.axes[0].collections[0].get_offsets())
@@ -67,12 +67,8 @@ def test_images_have_no_features():
 
 def test_a_single_dimension_has_a_spectrum_alone():
     rep = vectors()
-    single = dataclasses.replace(
-        rep,
-        eigenvalues=rep.eigenvalues[:1],
-        coefficients=rep.coefficients[:, :1],
-        reference=rep.reference[:, :1],
-    )
+    columns = {"coefficients": rep.coefficients[:, :1], "reference": rep.reference[:, :1]}
+    single = dataclasses.replace(rep, eigenvalues=rep.eigenvalues[:1], **columns)
     assert single.plot().axes[0].get_ylabel()
     with pytest.raises(ConfigError, match="dim"):
         single.plot(kind="embedding")
