@@ -27,6 +27,8 @@ from lapwing.errors import ConfigError
 SETTING, OFF = "LAPWING_COMPILATION_CACHE", ("off", "no", "false", "0")
 MOST_BYTES = 1 << 28
 """The oldest programs are deleted when all of them take more."""
+PROGRAMS = "lapwing-*/jit_*-cache"
+"""How JAX names them, in folders of ours: the folder that a user names may have files of other kinds."""
 LEAST_FREE = 1 << 28
 """With fewer bytes left on the disk nothing is kept."""
 
@@ -35,7 +37,7 @@ LEAST_FREE = 1 << 28
 def kept_programs() -> Iterator[None]:
     """Keep what is compiled inside, and load what was kept, if there is a folder for it; a decorator too."""
     check_devices()
-    folder = None if jax.config.jax_compilation_cache_dir else programs_folder()
+    folder = None if getattr(jax.config, "jax_compilation_cache_dir", None) else programs_folder()
     if folder is None:
         yield
         return
@@ -60,7 +62,7 @@ def check_devices() -> None:
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # which of them depends on the platform
-        asked = jax.config.jax_platforms
+        asked = getattr(jax.config, "jax_platforms", None)
         raise ConfigError(
             f"JAX_PLATFORMS={asked} asks for a device that JAX cannot use here"
             f"{f' ({error})' if str(error) else ''}; unset it or set it to cpu, or install JAX for that "
@@ -104,4 +106,4 @@ def machine_digest() -> str:
 
 @cache
 def _trim_once(kept: Path) -> None:
-    storage.trim_folder(kept, MOST_BYTES)
+    storage.trim_folder(kept, PROGRAMS, MOST_BYTES)
