@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lapwing.data.folders import save_episodes
     from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
+    from lapwing.integrations.metric_logger import metric_logger
     from lapwing.integrations.online_learner import OnlineLearner
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
     from lapwing.integrations.torch import to_torch as to_torch
@@ -61,6 +62,7 @@ _HOMES = {
     "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
+    "metric_logger": "integrations.metric_logger",
     "save_episodes": "data.folders",
     "open_target": "laplacian.target",
     "parse_maze": "mazes",
@@ -94,6 +96,7 @@ __all__ = [
     "load",
     "load_agent",
     "load_experience",
+    "metric_logger",
     "open_target",
     "parse_maze",
     "progress_bar",

@@ -55,6 +55,14 @@ def test_arguments_in_parentheses(own_wrappers):
     np.testing.assert_allclose(first_observation(f"{own_wrappers}:both"), first_observation() / 4)
 
 
+def test_a_folder_with_parentheses_in_its_name(tmp_path):
+    folder = tmp_path / "Program Files (x86)"
+    folder.mkdir()
+    (folder / "own.py").write_text(OWN)
+    np.testing.assert_allclose(first_observation(f"{folder}/own.py:Halved(by=4)"), first_observation() / 4)
+    np.testing.assert_allclose(first_observation(f"{folder}/own.py:Halved"), first_observation() / 2)
+
+
 @pytest.mark.parametrize(
     ("name", "named"),
     [

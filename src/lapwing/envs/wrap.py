@@ -1,6 +1,7 @@
 """Wrappers for collecting: past termination, and any by name, as `gymnasium.wrappers:AtariPreprocessing`."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from functools import reduce
 from pathlib import Path
@@ -62,11 +63,12 @@ def _wrapped_once(env: gymnasium.Env, text: str) -> gymnasium.Env:
 
 def _arguments(text: str) -> tuple[str, dict[str, Any]]:
     """The name, and the arguments that are in parentheses after it."""
-    name, bracket, rest = text.partition("(")
-    if not bracket:
+    found = re.fullmatch(r"(.*?:\w+)(\(.*)?", text, re.DOTALL)  # a folder may have parentheses in its name
+    name, call_text = found.groups() if found else (text, None)
+    if call_text is None:
         return name, {}
     try:
-        call = ast.parse(f"call({rest}", mode="eval").body
+        call = ast.parse(f"call{call_text}", mode="eval").body
         assert isinstance(call, ast.Call)
         assert not call.args
         return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
