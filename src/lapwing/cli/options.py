@@ -63,10 +63,10 @@ class Learn(RunOptions, LearnSettings):
     """
 
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
-    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
-    (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
-    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz or .hdf5 file or a folder of data, minari:NAME,
-    or ogbench:NAME."""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, those of ALLO's benchmark such as GridRoom-16 and
+    GridMaze-32, or a text file), the same with continuous positions (PlaneFourRoom, or Plane:my_maze.txt), an
+    arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or Point:my_maze.txt), gym:ENV_ID,
+    gym:FILE.py:CLASS, an .npz or .hdf5 file or a folder of data, minari:NAME, or ogbench:NAME."""
 
 
 @dataclass(frozen=True)
