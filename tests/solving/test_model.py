@@ -106,34 +106,35 @@ class TestEnumerated:
         np.testing.assert_allclose(second.q_table, first.q_table + 3 / (1 - GAMMA), atol=1e-3)
 
 
-class TestContinuous:
-    @pytest.fixture(scope="class")
-    def model(self):
-        """A point on [0, 1] that actions move by 0.05 to the left, to the right, or not at all."""
-        rng = np.random.default_rng(0)
-        here, actions = rng.uniform(0, 1, 3_000), rng.integers(0, 3, 3_000)
-        there = np.clip(here + np.array([-0.05, 0.05, 0.0])[actions], 0, 1)
-        episodes = np.stack([here, there], axis=1).reshape(-1, 1)
-        experience = Experience(episodes, [2] * 3_000, actions=actions)
-        return fit_model(as_floats, experienced_steps(experience), landmarks=60)
+@pytest.fixture(scope="module")
+def interval():
+    """A point on [0, 1] that actions move by 0.05 to the left, to the right, or not at all."""
+    rng = np.random.default_rng(0)
+    here, actions = rng.uniform(0, 1, 3_000), rng.integers(0, 3, 3_000)
+    there = np.clip(here + np.array([-0.05, 0.05, 0.0])[actions], 0, 1)
+    episodes = np.stack([here, there], axis=1).reshape(-1, 1)
+    experience = Experience(episodes, [2] * 3_000, actions=actions)
+    return fit_model(as_floats, experienced_steps(experience), landmarks=60)
 
-    def test_it_goes_to_a_goal_and_stays(self, model):
-        policy = model.solve(lambda x: np.abs(x[:, 0] - 0.7) < 0.04)
+
+class TestContinuous:
+    def test_it_goes_to_a_goal_and_stays(self, interval):
+        policy = interval.solve(lambda x: np.abs(x[:, 0] - 0.7) < 0.04)
         assert policy.act(np.array([[0.1], [0.4], [0.6]])).tolist() == [1, 1, 1]
         assert policy.act(np.array([[0.8], [0.95]])).tolist() == [0, 0]
         assert policy.act(np.array([0.7])) == 2
 
-    def test_values_fall_with_the_steps_to_the_goal(self, model):
-        values = model.solve(lambda x: x[:, 0] > 0.9, 0.95).values(np.linspace(0, 0.8, 9)[:, None])
+    def test_values_fall_with_the_steps_to_the_goal(self, interval):
+        values = interval.solve(lambda x: x[:, 0] > 0.9, 0.95).values(np.linspace(0, 0.8, 9)[:, None])
         assert (np.diff(values) > 0).all()
 
-    def test_it_flees_from_a_penalty_by_the_shorter_way(self, model):
-        policy = model.solve(lambda x: -1.0 * (np.abs(x[:, 0] - 0.5) < 0.2))
+    def test_it_flees_from_a_penalty_by_the_shorter_way(self, interval):
+        policy = interval.solve(lambda x: -1.0 * (np.abs(x[:, 0] - 0.5) < 0.2))
         assert policy.act(np.array([[0.42], [0.58]])).tolist() == [0, 1]
 
-    def test_an_array_over_states_is_refused(self, model):
+    def test_an_array_over_states_is_refused(self, interval):
         with pytest.raises(ConfigError, match="reward"):
-            model.solve(np.zeros(60))
+            interval.solve(np.zeros(60))
 
 
 class TestRefused:

@@ -33,6 +33,7 @@ from lapwing.plots.shaping import (
     maze_column,
     policy_frames,
 )
+from lapwing.plots.solving import draw_solution
 
 __all__ = [
     "Curve",
@@ -55,6 +56,7 @@ __all__ = [
     "draw_reaching",
     "draw_returns",
     "draw_scatter",
+    "draw_solution",
     "draw_spectrum",
     "draw_strip",
     "draw_success",

@@ -1,4 +1,4 @@
-"""`lapwing.solve`: the policy of any reward, from a representation and steps with actions, without training."""
+"""`lapwing.solve`: the policy of any reward, from a representation and steps with actions."""
 
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,8 @@ def solve(
 
     Args:
         source: what `action_model` returned, to solve many rewards; or what it takes.
-        reward: of arriving in a state: a function from a batch of observations to a number each; an array with
-            a number for each enumerated state; or a pair of observations and their rewards.
+        reward: of arriving in a state: a function from a batch of observations to a number each; an array
+            with a number for each enumerated state; or a pair of observations and their rewards.
         gamma: the discount.
         experience: as for `action_model`.
 
@@ -84,7 +84,9 @@ def target_steps(target: Target) -> Steps:
     """The steps of what a representation was learned from."""
     if target.experience is None:
         if target.world is None:
-            raise ConfigError(f"{target.name} is a graph, which has no actions; solve a maze, or data with them")
+            raise ConfigError(
+                f"{target.name} is a graph, which has no actions; solve a maze, or data with them"
+            )
         assert target.states is not None
         return maze_steps(target.world, target.states)
     return experienced_steps(target.experience)
@@ -96,8 +98,8 @@ def _steps_for(representation: Representation, experience: Experience | None) ->
     shape = representation.spec.shape
     if experience.observation_shape != shape:
         raise DatasetError(
-            f"experience has observations of shape {experience.observation_shape}, and the representation takes "
-            f"{shape}; give the kind of data that it was learned from"
+            f"experience has observations of shape {experience.observation_shape}, and the representation "
+            f"takes {shape}; give the kind of data that it was learned from"
         )
     return experienced_steps(experience.tabulated(MOST_ENUMERATED))
 
@@ -107,8 +109,8 @@ def _steps_of_maze(representation: Representation) -> Steps:
     text, settings = representation.config.get("maze"), representation.config.get("settings", {})
     if text is None:
         raise ConfigError(
-            f"a representation of {representation.config.get('target', 'data')} does not say what actions do; "
-            "give experience=, steps with actions, or the folder of its run"
+            f"a representation of {representation.config.get('target', 'data')} does not say what actions "
+            "do; give experience=, steps with actions, or the folder of its run"
         )
     world = GridWorld(parse_maze(text, name=representation.config["target"]), settings.get("stay", False))
     return maze_steps(world, world.observations(settings.get("observation", "position")))

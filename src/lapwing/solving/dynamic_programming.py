@@ -46,13 +46,14 @@ def value_iteration(
 
 
 def optimal_values(world: GridWorld, rewards: np.ndarray, gamma: float) -> np.ndarray:
-    """The largest return from each state of a maze."""
+    """The largest return from each state of a maze: that of the policy at which value iteration rests."""
     states, actions = world.next_state.shape
     rows = np.arange(states * actions)
     entries = (np.ones(len(rows)), (rows, world.next_state.T.ravel()))
     moves = sparse.coo_array(entries, shape=(len(rows), states)).tocsr()
     every = np.ones((states, actions), bool)
-    return value_iteration(moves, rewards, gamma, every).max(axis=1)
+    best = value_iteration(moves, rewards, gamma, every).argmax(axis=1)
+    return policy_values(world, best, rewards, gamma)
 
 
 def policy_values(world: GridWorld, actions: np.ndarray, rewards: np.ndarray, gamma: float) -> np.ndarray:

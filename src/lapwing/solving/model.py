@@ -80,13 +80,11 @@ class ActionModel:
         return values[self.states]
 
     def _of_labels(self, observations: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Landmarks without a labelled observation take the label that is nearest in the embedding."""
-        points = self.embed(observations)
-        cell = self.tree.query(points)[1]
-        found = self._mean(values, cell)
-        bare = np.bincount(cell, minlength=len(found)) == 0
-        found[bare] = values[KDTree(points).query(self.landmarks[bare])[1]]
-        return found
+        """Landmarks without a labelled observation have the reward of the nearest one that has some."""
+        cell = self.tree.query(self.embed(observations))[1]
+        known = np.unique(cell)
+        nearest = KDTree(self.landmarks[known]).query(self.landmarks)[1]
+        return self._mean(values, cell)[known[nearest]]
 
     def _mean(self, values: np.ndarray, cell: np.ndarray) -> np.ndarray:
         count = np.bincount(cell, minlength=len(self.landmarks))
@@ -206,7 +204,5 @@ def _moved(landmarks: KDTree, here: np.ndarray, there: np.ndarray) -> sparse.csr
         return sparse.csr_array((landmarks.n, landmarks.n))
     count = min(NEAREST_STEPS, len(here))
     nearest = KDTree(here).query(landmarks.data, k=range(1, count + 1))[1]
-    reached = [
-        shares(landmarks, landmarks.data + (there - here)[column], NEIGHBOURS) for column in nearest.T
-    ]
+    reached = [shares(landmarks, landmarks.data + (there - here)[column], NEIGHBOURS) for column in nearest.T]
     return sparse.csr_array(sum(reached[1:], reached[0]) / count)

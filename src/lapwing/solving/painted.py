@@ -74,7 +74,7 @@ def painted_reward(world: GridWorld, text: str, name: str) -> np.ndarray:
         raise MazeError(
             f"reward map {name} must have {height} lines of {width} marks, as {world.maze.name} has"
         )
-    return np.array([_mark(world, lines, row, column, name) for row, column in world.cells])
+    return np.array([_mark(world, lines, row, column, name) for row, column in world.cells.tolist()])
 
 
 def _mark(world: GridWorld, lines: list[str], row: int, column: int, name: str) -> float:

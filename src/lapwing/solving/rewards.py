@@ -1,13 +1,13 @@
 """A reward as a user gives it: a function of observations, an array over states, or labelled observations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from lapwing.errors import ConfigError
 
-Reward = Callable[[np.ndarray], Any] | np.ndarray | list[float] | tuple[Any, Any]
+Reward = Callable[[np.ndarray], Any] | np.ndarray | Sequence[Any]
 
 
 def of_function(reward: Callable[[np.ndarray], Any], observations: np.ndarray) -> np.ndarray:
@@ -34,7 +34,7 @@ def of_states(reward: Any, n_states: int | None) -> np.ndarray:
     return finite(values)
 
 
-def labelled(reward: tuple[Any, Any], shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def labelled(reward: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Observations of this shape, and their rewards."""
     if len(reward) != 2:
         raise ConfigError(f"reward must be a pair of observations and rewards, not {len(reward)} things")

@@ -60,8 +60,8 @@ def discrete_actions(experience: Experience) -> np.ndarray:
         )
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
         raise ConfigError(
-            f"actions of shape {actions.shape[1:]} and type {actions.dtype} are not discrete, and a reward is "
-            "solved for discrete actions only; number a few actions from 0 on, and record steps with them"
+            f"actions of shape {actions.shape[1:]} and type {actions.dtype} are not discrete, and a reward "
+            "is solved for discrete actions only; number a few actions from 0 on, and record steps with them"
         )
     if actions.min() < 0 or actions.max() >= MOST_ACTIONS:
         raise ConfigError(
