@@ -54,14 +54,13 @@ def _row(claim: str, interval, exact: float | None) -> Row:
 
 
 def _measures(target: Target, phi: np.ndarray) -> dict[str, float]:
-    """How much of the exact span φ has, what the best value in its own span returns, and what `solve` does."""
+    """How much of the exact span φ has, what the best value in its span returns, and what `solve` does."""
     world, functions = target.world, np.column_stack([np.ones(len(phi)), phi])
     drawn = random_rewards(world, REWARDS, seed=1)
+    held = [best_value(world, functions, rewards) for rewards in drawn]
     return {
         "exact span": _span(target, functions),
-        "value in the span": _mean(
-            world, [best_value(world, functions, rewards) for rewards in drawn], drawn
-        ),
+        "value in the span": _mean(world, held, drawn),
         "solve": _mean(world, _solved(target, phi, drawn, 0.0), drawn),
         "solve, φ disturbed": _mean(world, _solved(target, phi, drawn, NOISE), drawn),
     }

@@ -5,7 +5,7 @@ random moves, and of value iteration on the true maze: 0 is random, 1 is the bes
 """
 
 import time
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -74,15 +74,22 @@ def _mixed(steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def share(world: GridWorld, actions: np.ndarray, rewards: np.ndarray) -> tuple[float, float]:
     """Of the way from random to best; and of the best return alone."""
-    reached, lowest, best = (
-        float(values.mean())
-        for values in (
-            policy_values(world, actions, rewards, GAMMA),
-            random_values(world, rewards, GAMMA),
-            optimal_values(world, rewards, GAMMA),
-        )
-    )
+    reached = float(policy_values(world, actions, rewards, GAMMA).mean())
+    lowest, best = _bounds(world, rewards.tobytes())
     return (reached - lowest) / (best - lowest), reached / best if best > 0 else np.nan
+
+
+@cache
+def _bounds(world: GridWorld, rewards: bytes) -> tuple[float, float]:
+    """The mean return of random moves, and of the best."""
+    values = np.frombuffer(rewards)
+    return float(random_values(world, values, GAMMA).mean()), float(best_values(world, rewards).mean())
+
+
+@cache
+def best_values(world: GridWorld, rewards: bytes) -> np.ndarray:
+    """`optimal_values`, computed once for each reward."""
+    return optimal_values(world, np.frombuffer(rewards), GAMMA)
 
 
 def _learned(name: str, **settings) -> tuple[Representation, Target]:
@@ -150,31 +157,29 @@ def _linear() -> list[Row]:
                 chain = true_chain(world.transition_matrix())
                 functions = chain.eigenpairs(min(dim, world.n_states))[1]
                 drawn = random_rewards(world, FEW, seed=1)
-                found[name] = float(
-                    np.mean(
-                        [share(world, method(world, functions, rewards), rewards)[0] for rewards in drawn]
-                    )
-                )
+                policies = [method(world, functions, rewards) for rewards in drawn]
+                shares = [share(world, *one)[0] for one in zip(policies, drawn, strict=True)]
+                found[name] = float(np.mean(shares))
             rows.append(_row(f"{title}, d = {dim}", found))
     return rows
 
 
 def best_value(world: GridWorld, functions: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-    """Greedy for the true optimal value, as far as the functions hold it: no method in their span has more."""
-    values = optimal_values(world, rewards, GAMMA)
+    """Greedy for the true optimal value, as far as the functions hold it."""
+    values = best_values(world, rewards.tobytes())
     held = functions @ np.linalg.lstsq(functions, values, rcond=None)[0]
     return (rewards + GAMMA * held)[world.next_state].argmax(axis=1)
 
 
 def best_q(world: GridWorld, functions: np.ndarray, rewards: np.ndarray) -> np.ndarray:
     """Greedy for the true optimal Q, as far as functions times actions hold it."""
-    q = (rewards + GAMMA * optimal_values(world, rewards, GAMMA))[world.next_state]
+    q = (rewards + GAMMA * best_values(world, rewards.tobytes()))[world.next_state]
     return (functions @ np.linalg.lstsq(functions, q, rcond=None)[0]).argmax(axis=1)
 
 
 def lspi(world: GridWorld, functions: np.ndarray, rewards: np.ndarray, *, rounds: int = 15) -> np.ndarray:
     """Least-squares policy iteration (Lagoudakis and Parr 2003) from every move of the maze once."""
-    moves, size = world.next_state, functions.shape[1]
+    moves, size, actions = world.next_state, functions.shape[1], range(world.n_actions)
     fit = np.linalg.pinv(functions)
     immediate = (fit @ rewards[moves]).T
     policy = (functions @ immediate.T).argmax(axis=1)
@@ -186,7 +191,7 @@ def lspi(world: GridWorld, functions: np.ndarray, rewards: np.ndarray, *, rounds
             ]
             for there in moves.T
         ]
-        system = (1 + 1e-9) * np.eye(size * moves.shape[1]) - GAMMA * np.block(blocks)
+        system = (1 + 1e-9) * np.eye(size * len(actions)) - GAMMA * np.block(blocks)
         weights = np.linalg.solve(system, immediate.ravel()).reshape(immediate.shape)
         improved = (functions @ weights.T).argmax(axis=1)
         if (improved == policy).all():
