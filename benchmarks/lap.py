@@ -7,7 +7,8 @@ table for an encoder, so that nothing but the loss differs. Beside both the exac
 
 import numpy as np
 
-from benchmarks.rewards import best_value, random_rewards, share
+from benchmarks.linear import best_value
+from benchmarks.rewards import random_rewards, share
 from benchmarks.rows import Row
 from lapwing.figures.statistics import mean_interval, paired_interval
 from lapwing.laplacian.lap_baseline import lap_features

@@ -11,7 +11,6 @@ import numpy as np
 
 from benchmarks.rows import Row
 from lapwing.envs.gridworld import GridWorld
-from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import Target, open_target
@@ -30,24 +29,47 @@ FEW = 12
 """So many rewards where only differences between methods are looked at."""
 NOISE = 0.2
 """By so much of a cell positions are disturbed, as a standard deviation."""
-COMPARED = ("FourRoom", "HardMaze", "GridMaze-19", "GridMaze-26", "GridRoom-16")
-LINEAR_DIMS = (20, 50, 100)
 
 
 def measure() -> list[Row]:
-    shares, slowest, plain = {}, {}, {}
-    by_dim = {dim: {} for dim in DIMS}
-    for name in (*MAZES, *ARENAS):
-        representation, target = _learned(name)
-        world, steps = target.world, target_steps(target)
-        drawn = random_rewards(world, REWARDS, seed=1)
-        shares[name], plain[name], slowest[name] = _solved(representation, target, steps, drawn)
-        for dim in DIMS:
-            by_dim[dim][name] = _disturbed(representation, target, steps, drawn[:FEW], dim)
+    return rows({name: measure_maze(name) for name in (*MAZES, *ARENAS)})
+
+
+def measure_maze(name: str) -> dict[str, float]:
+    """The shares of a maze, by what they are of."""
+    representation, target = _learned(name)
+    steps, drawn = target_steps(target), random_rewards(target.world, REWARDS, seed=1)
+    found = _solved(representation, target, steps, drawn)
+    for dim in DIMS:
+        found[f"d = {dim}"] = _disturbed(representation, target, steps, drawn[:FEW], dim)
+    return found
+
+
+def rows(measured: dict[str, dict[str, float]]) -> list[Row]:
+    """The claims, from what was measured in each maze."""
+    by_what = {
+        what: {name: one[what] for name, one in measured.items()} for what in next(iter(measured.values()))
+    }
+    shares, slowest = by_what["share"], by_what["milliseconds"]
     return [
-        *_returns(shares, plain, slowest),
-        *(_row(f"solve, first {dim} functions, positions disturbed", found) for dim, found in by_dim.items()),
-        *_linear(),
+        Row(
+            f"share of the best return, d = {DIM}, {REWARDS} rewards, lowest of {len(shares)} mazes",
+            min(shares.values()),
+            0.95,
+            note="; ".join(f"{name} {value:.3f}" for name, value in shares.items()),
+        ),
+        Row("… J / J_best alone, lowest", min(by_what["plain"].values()), 0.95),
+        Row(
+            "milliseconds a reward, slowest",
+            max(slowest.values()),
+            100,
+            at_most=True,
+            note=max(slowest, key=lambda name: slowest[name]),
+        ),
+        *(
+            mean_row(f"positions disturbed, first {dim} functions, mean share", by_what[f"d = {dim}"])
+            for dim in DIMS
+        ),
     ]
 
 
@@ -100,7 +122,9 @@ def _learned(name: str, **settings) -> tuple[Representation, Target]:
     return learn_target(target, chosen), target
 
 
-def _solved(representation: Representation, target: Target, steps: Steps, drawn: np.ndarray):
+def _solved(
+    representation: Representation, target: Target, steps: Steps, drawn: np.ndarray
+) -> dict[str, float]:
     model = fit_model(partial(embedding, representation), steps)
     found, seconds = [], []
     for rewards in drawn:
@@ -109,7 +133,8 @@ def _solved(representation: Representation, target: Target, steps: Steps, drawn:
         seconds.append(time.process_time() - began)
         found.append(share(target.world, policy.act(target.states), rewards))
     shares, plain = np.array(found).T
-    return float(shares.mean()), float(np.nanmean(plain)), 1_000 * max(seconds)
+    means = {"share": float(shares.mean()), "plain": float(np.nanmean(plain))}
+    return means | {"milliseconds": 1_000 * max(seconds)}
 
 
 def _disturbed(
@@ -125,76 +150,6 @@ def _disturbed(
     )
 
 
-def _returns(shares: dict, plain: dict, slowest: dict) -> list[Row]:
-    each = "; ".join(f"{name} {value:.3f}" for name, value in shares.items())
-    lowest, slow = min(shares, key=shares.get), max(slowest, key=slowest.get)
-    return [
-        Row(f"share of the best return, d = {DIM}, {REWARDS} rewards, lowest of {len(shares)} mazes",
-            shares[lowest], 0.95, note=each),
-        Row("… J / J_best alone, lowest", min(plain.values()), 0.95),
-        Row("milliseconds a reward, slowest", slowest[slow], 100, at_most=True, note=slow),
-    ]  # fmt: skip
-
-
-def _row(claim: str, found: dict[str, float]) -> Row:
+def mean_row(claim: str, found: dict[str, float]) -> Row:
     note = "; ".join(f"{name} {value:.2f}" for name, value in found.items())
     return Row(claim, float(np.mean(list(found.values()))), note=note)
-
-
-def _linear() -> list[Row]:
-    """Policies that are linear in the exact eigenfunctions."""
-    rows = []
-    methods = {
-        "value in the span of φ, true one-step look-ahead": best_value,
-        "φ ⊗ a, the best fit to the true Q": best_q,
-        "φ ⊗ a, least-squares policy iteration": lspi,
-    }
-    for title, method in methods.items():
-        for dim in LINEAR_DIMS:
-            found = {}
-            for name in COMPARED:
-                world = GridWorld(read_maze(name))
-                chain = true_chain(world.transition_matrix())
-                functions = chain.eigenpairs(min(dim, world.n_states))[1]
-                drawn = random_rewards(world, FEW, seed=1)
-                policies = [method(world, functions, rewards) for rewards in drawn]
-                shares = [share(world, *one)[0] for one in zip(policies, drawn, strict=True)]
-                found[name] = float(np.mean(shares))
-            rows.append(_row(f"{title}, d = {dim}", found))
-    return rows
-
-
-def best_value(world: GridWorld, functions: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-    """Greedy for the true optimal value, as far as the functions hold it."""
-    values = best_values(world, rewards.tobytes())
-    held = functions @ np.linalg.lstsq(functions, values, rcond=None)[0]
-    return (rewards + GAMMA * held)[world.next_state].argmax(axis=1)
-
-
-def best_q(world: GridWorld, functions: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-    """Greedy for the true optimal Q, as far as functions times actions hold it."""
-    q = (rewards + GAMMA * best_values(world, rewards.tobytes()))[world.next_state]
-    return (functions @ np.linalg.lstsq(functions, q, rcond=None)[0]).argmax(axis=1)
-
-
-def lspi(world: GridWorld, functions: np.ndarray, rewards: np.ndarray, *, rounds: int = 15) -> np.ndarray:
-    """Least-squares policy iteration (Lagoudakis and Parr 2003) from every move of the maze once."""
-    moves, size, actions = world.next_state, functions.shape[1], range(world.n_actions)
-    fit = np.linalg.pinv(functions)
-    immediate = (fit @ rewards[moves]).T
-    policy = (functions @ immediate.T).argmax(axis=1)
-    for _ in range(rounds):
-        blocks = [
-            [
-                fit @ (functions[there] * (policy[there] == action)[:, None])
-                for action in range(moves.shape[1])
-            ]
-            for there in moves.T
-        ]
-        system = (1 + 1e-9) * np.eye(size * len(actions)) - GAMMA * np.block(blocks)
-        weights = np.linalg.solve(system, immediate.ravel()).reshape(immediate.shape)
-        improved = (functions @ weights.T).argmax(axis=1)
-        if (improved == policy).all():
-            break
-        policy = improved
-    return policy
