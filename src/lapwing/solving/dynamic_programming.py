@@ -7,7 +7,7 @@ to stay at. The return is Σ_t γ^t r(s_{t+1}).
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import splu
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
@@ -61,11 +61,11 @@ def policy_values(world: GridWorld, actions: np.ndarray, rewards: np.ndarray, ga
     policy = np.eye(world.n_actions)[actions]
     moves = world.transition_matrix(policy)
     remaining = sparse.eye_array(world.n_states) - gamma * moves
-    return np.atleast_1d(spsolve(remaining.tocsc(), moves @ rewards))
+    return splu(remaining.tocsc()).solve(moves @ rewards)
 
 
 def random_values(world: GridWorld, rewards: np.ndarray, gamma: float) -> np.ndarray:
     """The return from each state of a maze of uniformly random actions."""
     moves = world.transition_matrix()
     remaining = sparse.eye_array(world.n_states) - gamma * moves
-    return np.atleast_1d(spsolve(remaining.tocsc(), moves @ rewards))
+    return splu(remaining.tocsc()).solve(moves @ rewards)

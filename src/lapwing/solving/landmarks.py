@@ -1,5 +1,7 @@
 """Landmarks: states that stand for those near them in φ, and how much each stands for another state."""
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.spatial import KDTree
@@ -23,6 +25,13 @@ def spread(points: np.ndarray, count: int) -> np.ndarray:
     return np.array(chosen)
 
 
+def nearest(tree: KDTree, points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """How far the `count` nearest of a tree are from each point, and which they are: a row for each point."""
+    query: Any = tree.query  # whose types do not know of a list
+    apart, found = query(points, k=list(range(1, min(count, tree.n) + 1)))
+    return apart, found
+
+
 def shares(landmarks: KDTree, points: np.ndarray, neighbours: int) -> sparse.csr_array:
     """How much each landmark stands for each point: rows with sum 1 over the nearest ones.
 
@@ -34,12 +43,11 @@ def shares(landmarks: KDTree, points: np.ndarray, neighbours: int) -> sparse.csr
         points: the embedding of some states.
         neighbours: how many of the nearest landmarks have a share.
     """
-    count = min(neighbours, landmarks.n)
-    apart, nearest = landmarks.query(points, k=range(1, count + 1))
+    apart, found = nearest(landmarks, points, neighbours)
     size = float(np.abs(landmarks.data).max(initial=0.0)) or 1.0
     apart = np.maximum(apart, NEAR * size)
     weights = (apart[:, :1] / apart) ** 2
     weights /= weights.sum(axis=1, keepdims=True)
-    rows = np.repeat(np.arange(len(points)), count)
-    entries = (weights.ravel(), (rows, nearest.ravel()))
+    rows = np.repeat(np.arange(len(points)), found.shape[1])
+    entries = (weights.ravel(), (rows, found.ravel()))
     return sparse.csr_array(entries, shape=(len(points), landmarks.n))

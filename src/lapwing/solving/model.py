@@ -20,7 +20,7 @@ from scipy.spatial import KDTree
 
 from lapwing.laplacian.batches import is_single
 from lapwing.solving.dynamic_programming import checked_gamma, value_iteration
-from lapwing.solving.landmarks import shares, spread
+from lapwing.solving.landmarks import nearest, shares, spread
 from lapwing.solving.rewards import Reward, labelled, of_function, of_states
 from lapwing.solving.steps import Steps
 
@@ -81,10 +81,10 @@ class ActionModel:
 
     def _of_labels(self, observations: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Landmarks without a labelled observation have the reward of the nearest one that has some."""
-        cell = self.tree.query(self.embed(observations))[1]
+        cell = nearest(self.tree, self.embed(observations), 1)[1][:, 0]
         known = np.unique(cell)
-        nearest = KDTree(self.landmarks[known]).query(self.landmarks)[1]
-        return self._mean(values, cell)[known[nearest]]
+        closest = nearest(KDTree(self.landmarks[known]), self.landmarks, 1)[1][:, 0]
+        return self._mean(values, cell)[known[closest]]
 
     def _mean(self, values: np.ndarray, cell: np.ndarray) -> np.ndarray:
         count = np.bincount(cell, minlength=len(self.landmarks))
@@ -192,7 +192,7 @@ def _local(embed: Embed, steps: Steps, count: int) -> ActionModel:
         seen=seen,
         landmarks=landmarks,
         samples=steps.observations,
-        cell=tree.query(points)[1],
+        cell=nearest(tree, points, 1)[1][:, 0],
         states=None,
         n_states=None,
     )
@@ -202,7 +202,6 @@ def _moved(landmarks: KDTree, here: np.ndarray, there: np.ndarray) -> sparse.csr
     """Where an action leads from each landmark, as shares of landmarks: the mean over the nearest steps."""
     if not len(here):
         return sparse.csr_array((landmarks.n, landmarks.n))
-    count = min(NEAREST_STEPS, len(here))
-    nearest = KDTree(here).query(landmarks.data, k=range(1, count + 1))[1]
-    reached = [shares(landmarks, landmarks.data + (there - here)[column], NEIGHBOURS) for column in nearest.T]
-    return sparse.csr_array(sum(reached[1:], reached[0]) / count)
+    closest = nearest(KDTree(here), landmarks.data, NEAREST_STEPS)[1]
+    reached = [shares(landmarks, landmarks.data + (there - here)[column], NEIGHBOURS) for column in closest.T]
+    return sparse.csr_array(sum(reached[1:], reached[0]) / len(reached))
