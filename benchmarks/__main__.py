@@ -26,6 +26,7 @@ FILES = {
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
     "distances.md": ("Distances, measured", ("distances",)),
     "rewards.md": ("Any reward, measured", ("rewards",)),
+    "cartpole.md": ("CartPole by `lapwing.solve`, measured", ("cartpole",)),
     "linear.md": ("Policies that are linear in φ, measured", ("linear",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
 }

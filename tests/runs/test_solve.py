@@ -92,6 +92,25 @@ def test_a_model_needs_no_more_data(four_room, states):
         lapwing.solve(model, np.zeros(len(states)), experience=experience)
 
 
+@pytest.mark.parametrize(("near", "size"), [(None, 2), ("observation", 2), ("phi", 3), ("both", 5)])
+def test_what_is_near_of_continuous_vectors(near, size):
+    """Vectors of 2 numbers, a φ of 3 functions and the constant."""
+    seen = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    experience = lapwing.Experience(seen, [30, 30], actions=np.arange(60) % 2)
+    model = lapwing.action_model(REPRESENTATIONS["fourier"], experience, landmarks=7, near=near)
+    assert model.landmarks.shape == (7, size)
+    policy = lapwing.solve(model, lambda x: x[:, 0])
+    assert set(policy.act(seen.astype(np.float32)).tolist()) <= {0, 1}
+    assert np.isfinite(policy.q(seen.astype(np.float32))).all()
+
+
+def test_what_is_near_goes_with_vectors(four_room):
+    with pytest.raises(ConfigError, match="near"):
+        lapwing.action_model(four_room, near="both")
+    with pytest.raises(ConfigError, match="near"):
+        lapwing.action_model(four_room, near="far")
+
+
 def test_no_landmarks(four_room):
     with pytest.raises(ConfigError, match="landmarks"):
         lapwing.action_model(four_room, landmarks=0)

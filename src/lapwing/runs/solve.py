@@ -1,5 +1,6 @@
 """`lapwing.solve`: the policy of any reward, from a representation and steps with actions."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import numpy as np
 from lapwing.compilation import kept_programs
 from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import ConfigError, DatasetError, nearest
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import MOST_ENUMERATED, Target
 from lapwing.mazes import parse_maze
 from lapwing.runs.learn import reopen_target
-from lapwing.solving.model import LANDMARKS, ActionModel, Policy, fit_model
+from lapwing.solving.model import LANDMARKS, ActionModel, Embed, Policy, fit_model
 from lapwing.solving.rewards import Reward
 from lapwing.solving.steps import Steps, experienced_steps, maze_steps
+
+NEAR = ("observation", "both", "phi")
+"""What landmarks of continuous vectors can be compared by."""
 
 
 @kept_programs()
@@ -55,6 +59,7 @@ def action_model(
     experience: Experience | None = None,
     *,
     landmarks: int = LANDMARKS,
+    near: str | None = None,
 ) -> ActionModel:
     """What each action does, computed once for all rewards.
 
@@ -63,6 +68,8 @@ def action_model(
         experience: steps with discrete actions; None is what the run was learned from, or, for a
             representation of a maze, the maze itself.
         landmarks: how many states stand for all, where states are not enumerated.
+        near: where those are continuous vectors, by what a landmark is near: `observation`, the vectors
+            (None); `phi`, the embedding f/√λ; or `both`, for vectors that walls part.
     """
     if landmarks < 1:
         raise ConfigError(f"landmarks must be at least 1, not {landmarks!r}")
@@ -71,7 +78,43 @@ def action_model(
     else:
         representation, target = reopen_target(Path(source))
         steps = target_steps(target) if experience is None else _steps_for(representation, experience)
-    return fit_model(partial(embedding, representation), steps, landmarks=landmarks)
+    return fit_model(embedding_for(representation, steps, near), steps, landmarks=landmarks)
+
+
+def embedding_for(representation: Representation, steps: Steps, near: str | None = None) -> Embed:
+    """The embedding that landmarks are compared in.
+
+    φ is slow: what is quick but decides what an action does, such as the velocity of a pole, is hardly in it.
+    But vectors alone reach through walls. So continuous vectors can be compared by either, or by both side by
+    side, each in units of its own steps.
+    """
+    vectors = not steps.enumerated and steps.observations.ndim == 2
+    if near is not None and near not in NEAR:
+        raise ConfigError(f"near must be one of {', '.join(NEAR)}, not {near!r}; {nearest(near, NEAR)}")
+    if near in ("observation", "both") and not vectors:
+        raise ConfigError(
+            f"near={near!r} goes with continuous vectors, and these states are none; leave it out"
+        )
+    slow = partial(embedding, representation)
+    if near == "phi" or not vectors:
+        return slow
+    spread = steps.observations.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+
+    def quick(seen: np.ndarray) -> np.ndarray:
+        return np.asarray(seen, np.float64) / scale
+
+    return _in_steps((quick, slow), steps) if near == "both" else quick
+
+
+def _in_steps(parts: Sequence[Embed], steps: Steps) -> Embed:
+    """Embeddings side by side, each in units of the median length of a step."""
+    units = []
+    for part in parts:
+        points = part(steps.observations)
+        lengths = np.linalg.norm(points[steps.there] - points[steps.here], axis=1)
+        units.append(float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0)
+    return lambda seen: np.hstack([part(seen) / unit for part, unit in zip(parts, units, strict=True)])
 
 
 def embedding(representation: Representation, observations: np.ndarray) -> np.ndarray:

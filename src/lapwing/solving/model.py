@@ -1,7 +1,7 @@
 """What each action does, learned once from steps: the part of a policy that no reward changes.
 
 Where states are enumerated every state that was seen is a landmark, and what follows an action is counted.
-Elsewhere landmarks are spread in the embedding f/√λ. What an action does at a landmark is what it did at the
+Elsewhere landmarks are spread in an embedding. What an action does at a landmark is what it did at the
 nearest steps with that action: how far they went in the embedding, from the landmark on. Rewards then need
 value iteration over the landmarks alone, and an observation is led back to them by its embedding.
 
