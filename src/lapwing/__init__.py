@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from lapwing.data.experience import Experience
     from lapwing.data.files import load_experience
     from lapwing.data.folders import save_episodes
+    from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
+    from lapwing.integrations.metric_logger import metric_logger
     from lapwing.integrations.online_learner import OnlineLearner
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
     from lapwing.integrations.torch import to_torch as to_torch
@@ -52,6 +54,7 @@ _HOMES = {
     "LearnSettings": "settings.learn",
     "Maze": "mazes",
     "OnlineLearner": "integrations.online_learner",
+    "PastTermination": "envs.wrap",
     "Policy": "solving.model",
     "Representation": "laplacian.representation",
     "VectorLaplacianObservation": "integrations.vector_wrappers",
@@ -64,6 +67,7 @@ _HOMES = {
     "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
+    "metric_logger": "integrations.metric_logger",
     "save_episodes": "data.folders",
     "open_target": "laplacian.target",
     "parse_maze": "mazes",
@@ -87,6 +91,7 @@ __all__ = [
     "LearnSettings",
     "Maze",
     "OnlineLearner",
+    "PastTermination",
     "Policy",
     "Representation",
     "VectorLaplacianObservation",
@@ -100,6 +105,7 @@ __all__ = [
     "load",
     "load_agent",
     "load_experience",
+    "metric_logger",
     "open_target",
     "parse_maze",
     "progress_bar",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from lapwing.figures.reproduce import Reproduced
+    from lapwing.progress import OnProgress
     from lapwing.runs.learn import Outcome
     from lapwing.runs.train_ddpg import ControlOutcome
     from lapwing.runs.train_dqn import AgentOutcome
@@ -65,10 +66,31 @@ def _in_folder(
     console, out = stderr_console(), command.out or _new_folder(command.target, ending)
     options = {"out": out, "overwrite": command.overwrite, "resume": command.resume}
     with kept_programs():
-        with _resumable(out, console), progress_bar(console) as on_progress:
-            outcome = work(**options, on_progress=on_progress)
+        with _resumable(out, console), progress_bar(console) as bar, _logged(command, out, bar) as log:
+            outcome = work(**options, on_progress=log)
+            if command.log:
+                log("result", 1, 1, _numbers_in(outcome.result))
         with _held(out):
             show(outcome, out, console, as_json=command.json)
+
+
+@contextmanager
+def _logged(command: Learn | Train | TrainInArena, out: Path, bar: "OnProgress") -> Iterator["OnProgress"]:
+    """The callback of the bar, and with it what `--log` asks for."""
+    if not command.log:
+        yield bar
+        return
+    from lapwing.integrations.metric_logger import metric_logger
+
+    board = Path("runs") / "tensorboard" / out.name if "tensorboard" in command.log else None
+    run = {"project": "lapwing", "name": out.name} if "wandb" in command.log else None
+    with metric_logger(tensorboard=board, wandb=run, also=bar) as log:
+        yield log
+
+
+def _numbers_in(result: dict[str, Any]) -> dict[str, float]:
+    """The single numbers among the measures."""
+    return {name: value for name, value in result.items() if isinstance(value, int | float)}
 
 
 def _learn(command: Learn) -> None:

@@ -27,6 +27,11 @@ class RunOptions:
     """Replace the run that is in the folder."""
     resume: bool = False
     """Resume the run in the folder where it was interrupted."""
+    log: Annotated[
+        tuple[Literal["tensorboard", "wandb"], ...],
+        tyro.conf.arg(metavar="{tensorboard,wandb}", help_behavior_hint=""),
+    ] = ()
+    """Log metrics to TensorBoard, in runs/tensorboard, or to Weights & Biases, or to both."""
     json: bool = False
     """Print the measures as one line of JSON on standard output, and nothing else there."""
 

@@ -150,6 +150,7 @@ _TARGETED: dict[str, tuple[type, ...]] = {
 _LISTS: dict[str, Callable[[str], bool]] = {
     **dict.fromkeys(("hidden", "bumps", "bump_width", "slowness", "cutoff"), _is_number),
     **dict.fromkeys(("only", "keys"), lambda word: "=" in word and ":" not in word),
+    "log": lambda word: word in ("tensorboard", "wandb"),
     "wrap": lambda word: ":" in word and not word.startswith(("-", "gym:")),
 }
 """The options that take a list, and what is a value in it."""

@@ -19,7 +19,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import Env, make_envs
 from lapwing.envs.plane import Plane, random_walks
 from lapwing.envs.simulator import Simulator, random_episodes
-from lapwing.envs.wrap import wrapped
+from lapwing.envs.wrap import PastTermination, wrapped
 from lapwing.errors import ConfigError
 from lapwing.mazes import Maze
 from lapwing.settings.learn import PRESETS, LearnSettings
@@ -31,6 +31,7 @@ _APPLIES_TO = {
     "observation": (Maze, Arena),
     "num_envs": (GymEnv,),
     "wrap": (GymEnv,),
+    "past_termination": (GymEnv, gymnasium.Env),
     "keys": (DataFile,),
     "observation_key": (GymEnv, MinariData, gymnasium.Env, VectorEnv),
 }
@@ -134,13 +135,18 @@ def _from_env(
     # A policy is written for one observation, unless a number of environments is asked for.
     num_envs = 1 if policy is not None and settings.num_envs is None else settings.num_envs
     wrap = partial(wrapped, names=settings.wrap) if settings.wrap else None
-    env = make_envs(source.env_id, num_envs, wrap) if named else source
+    if settings.past_termination and named:
+        inner = wrap or (lambda env: env)
+        env = make_envs(source.env_id, num_envs, lambda env: PastTermination(inner(env)))
+    else:
+        env = make_envs(source.env_id, num_envs, wrap) if named else source
     try:
         return collect(
             env,
             settings.transitions,
             policy=policy,
             observation_key=settings.observation_key,
+            past_termination=settings.past_termination and not named,
             seed=settings.seed,
             on_progress=on_progress,
         )

@@ -1,15 +1,35 @@
-"""Wrappers of environments by name: `gymnasium.wrappers:AtariPreprocessing(frame_skip=1)`."""
+"""Wrappers for collecting: past termination, and any by name, as `gymnasium.wrappers:AtariPreprocessing`."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium
 
 from lapwing.envs.make import import_module, run_file
 from lapwing.errors import ConfigError, nearest
+
+
+class PastTermination(gymnasium.Wrapper):
+    """An environment that never says an episode terminated: only truncation, as by a time limit, ends it.
+
+    For collecting. An environment that ends at its goal shows few steps around it and none from it, so that
+    φ is a guess there. Most environments can be stepped on; `info["terminated"]` has what they said.
+
+    Example:
+        >>> env = PastTermination(gymnasium.make("FrozenLake-v1", is_slippery=False))
+        >>> _ = env.reset(seed=0)
+        >>> [env.step(move)[2] for move in (1, 1, 1)], env.unwrapped.s  # down, down, down
+        ([False, False, False], 12)
+    """
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step, which does not terminate."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, False, truncated, info | {"terminated": bool(terminated)}
 
 
 def wrapped(env: gymnasium.Env, names: Iterable[str]) -> gymnasium.Env:
@@ -43,11 +63,12 @@ def _wrapped_once(env: gymnasium.Env, text: str) -> gymnasium.Env:
 
 def _arguments(text: str) -> tuple[str, dict[str, Any]]:
     """The name, and the arguments that are in parentheses after it."""
-    name, bracket, rest = text.partition("(")
-    if not bracket:
+    found = re.fullmatch(r"(.*?:\w+)(\(.*)?", text, re.DOTALL)  # a folder may have parentheses in its name
+    name, call_text = found.groups() if found else (text, None)
+    if call_text is None:
         return name, {}
     try:
-        call = ast.parse(f"call({rest}", mode="eval").body
+        call = ast.parse(f"call{call_text}", mode="eval").body
         assert isinstance(call, ast.Call)
         assert not call.args
         return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}

@@ -2,6 +2,7 @@
 
 from lapwing.plots.curves import Curve, draw_columns, draw_panels
 from lapwing.plots.files import save_animation, save_figure
+from lapwing.plots.overview import draw_representation
 from lapwing.plots.reaching import (
     OnlinePanel,
     arena_column,
@@ -54,6 +55,7 @@ __all__ = [
     "draw_paths",
     "draw_policy",
     "draw_reaching",
+    "draw_representation",
     "draw_returns",
     "draw_scatter",
     "draw_solution",

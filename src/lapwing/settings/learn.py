@@ -55,6 +55,9 @@ class LearnSettings(SavedSettings):
         None
     )
     """How many copies of an environment are stepped at once."""
+    past_termination: bool = False
+    """Step on where an environment says that the episode terminated, as at a goal, until it is truncated.
+    Otherwise few steps are seen around the goal, and none from it."""
     stay: bool = False
     """Give mazes a fifth action that does nothing."""
     true_chain: bool = False
