@@ -397,11 +397,10 @@ def test_a_mistake_is_told_in_a_sentence(elsewhere, arguments, message):
     ["--lam=nan", "--lam=-0.1", "--beta=inf", "--dim=-3", "--batch=1", "--hidden=0", "--seed=4294967296"],
 )
 def test_a_number_that_makes_no_sense_is_named(elsewhere, option):
-    name, value = option.removeprefix("--").split("=")
+    typed, value = option.split("=")
     message = refused("learn", "FourRoom", option)
-    field = name.replace("-", "_")
     wrong = re.escape(value) + r"(\.0)?"
-    assert re.fullmatch(rf"lapwing: {field} must be a (whole )?number .*, not {wrong}", message), message
+    assert re.fullmatch(rf"lapwing: {typed} must be a (whole )?number .*, not {wrong}", message), message
 
 
 @pytest.mark.parametrize(("written", "number"), [("2e3", 2000), ("2_000", 2000), ("2000.0", 2000)])
@@ -419,7 +418,7 @@ def test_what_is_no_whole_number_is_named(elsewhere, written):
 @pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
 def test_a_maze_that_cannot_be_walked(elsewhere, text):
     Path("bad.txt").write_bytes(text)
-    assert re.match(r"lapwing: maze (bad: |file bad\.txt )", refused("learn", "bad.txt"))
+    assert re.match(r"lapwing: (maze (bad: |file bad\.txt )|bad\.txt )", refused("learn", "bad.txt"))
 
 
 class Bomb:
