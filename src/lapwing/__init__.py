@@ -33,11 +33,14 @@ if TYPE_CHECKING:
     from lapwing.runs.compare import compare_rewards
     from lapwing.runs.folder import load
     from lapwing.runs.learn import learn
+    from lapwing.runs.solve import action_model, solve
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
+    from lapwing.solving.model import ActionModel, Policy
 
 _HOMES = {
+    "ActionModel": "solving.model",
     "Agent": "agents.agent",
     "Experience": "data.experience",
     "Forward": "laplacian.forward",
@@ -52,9 +55,11 @@ _HOMES = {
     "Maze": "mazes",
     "OnlineLearner": "integrations.online_learner",
     "PastTermination": "envs.wrap",
+    "Policy": "solving.model",
     "Representation": "laplacian.representation",
     "VectorLaplacianObservation": "integrations.vector_wrappers",
     "VectorLaplacianReward": "integrations.vector_wrappers",
+    "action_model": "runs.solve",
     "collect": "data.collect",
     "compare_rewards": "runs.compare",
     "evaluate": "laplacian.evaluate",
@@ -68,10 +73,12 @@ _HOMES = {
     "parse_maze": "mazes",
     "progress_bar": "cli.progress",
     "read_maze": "mazes",
+    "solve": "runs.solve",
     "to_torch": "integrations.torch",
     "train": "runs.train",
 }
 __all__ = [
+    "ActionModel",
     "Agent",
     "Experience",
     "Forward",
@@ -85,10 +92,12 @@ __all__ = [
     "Maze",
     "OnlineLearner",
     "PastTermination",
+    "Policy",
     "Representation",
     "VectorLaplacianObservation",
     "VectorLaplacianReward",
     "__version__",
+    "action_model",
     "collect",
     "compare_rewards",
     "evaluate",
@@ -102,6 +111,7 @@ __all__ = [
     "progress_bar",
     "read_maze",
     "save_episodes",
+    "solve",
     "train",
 ]
 

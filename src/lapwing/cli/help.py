@@ -10,6 +10,7 @@ SUMMARIES = {
     "data": "Say what is in a data set: lapwing data inspect data.npz",
     "evaluate": "Measure a finished run again: lapwing evaluate runs/FourRoom",
     "audit": "Judge shaped rewards before training: lapwing audit HardMaze",
+    "solve": "Solve any reward in a maze at once: lapwing solve FourRoom --reward goal=1,1",
     "train": "Train an agent on a shaped reward: lapwing train HardMaze",
     "reproduce": "Make a figure of the paper: lapwing reproduce fig4",
 }

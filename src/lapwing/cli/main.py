@@ -1,4 +1,4 @@
-"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `train` and `reproduce`.
+"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `train` and `reproduce`.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lapwing.cli.option_names import as_typed
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Solve, Train, TrainInArena
 from lapwing.cli.parse import parse
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 
@@ -174,6 +174,33 @@ def _audit(command: Audit) -> None:
         print(json.dumps([audit.as_json() for audit in comparison.audits], allow_nan=False))
 
 
+def _solve(command: Solve) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.cli.solve_report import draw_solved, solved_table
+    from lapwing.runs.solve_maze import solve_maze
+    from lapwing.settings.agents import read_cell
+
+    if not command.target or command.reward is None:
+        raise ConfigError("name a maze and a reward: lapwing solve FourRoom --reward goal=1,1")
+    start = None if command.start is None else read_cell(command.start, "start")
+    console = stderr_console()
+    with progress_bar(console) as on_progress:
+        solved = solve_maze(
+            command.target,
+            command.reward,
+            gamma=command.gamma,
+            dim=command.dim,
+            start=start,
+            on_progress=on_progress,
+        )
+    out = command.out or Path("runs") / f"{solved.world.maze.name}-solve"
+    picture = draw_solved(solved, out)
+    console.print(solved_table(solved))
+    console.print(f"{picture}: reward, value, moves and path")
+    if command.json:
+        print(json.dumps(solved.result, allow_nan=False))
+
+
 def _train(command: Train) -> None:
     from lapwing.runs.train_dqn import RECIPES, train_agent
 
@@ -321,6 +348,7 @@ _COMMANDS: dict[type, Callable[[Any], None]] = {
     Data: _data,
     Evaluate: _evaluate,
     Audit: _audit,
+    Solve: _solve,
     Train: _train,
     TrainInArena: _train_in_arena,
     Reproduce: _reproduce,

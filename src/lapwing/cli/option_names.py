@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Solve, Train, TrainInArena
 from lapwing.errors import ConfigError, nearest
 
 COMMANDS: dict[str, tuple[type, ...]] = {
@@ -12,6 +12,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "data": (Data,),
     "evaluate": (Evaluate,),
     "audit": (Audit,),
+    "solve": (Solve,),
     "train": (Train, TrainInArena),
     "reproduce": (Reproduce,),
 }

@@ -68,10 +68,10 @@ class Learn(RunOptions, LearnSettings):
     """
 
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
-    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
-    (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
-    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:NAME, an .npz or .hdf5 file or a folder of data, minari:NAME,
-    or ogbench:NAME."""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, those of ALLO's benchmark such as GridRoom-16 and
+    GridMaze-32, or a text file), the same with continuous positions (PlaneFourRoom, or Plane:my_maze.txt), an
+    arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or Point:my_maze.txt), gym:ENV_ID,
+    gym:FILE.py:NAME, an .npz or .hdf5 file or a folder of data, minari:NAME, or ogbench:NAME."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,42 @@ class Audit:
     """Where the picture goes."""
     json: bool = False
     """Print the audits as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a reward in a maze at once: value, moves and a path, against the best that there is.
+
+    lapwing solve GridRoom-16 --reward goal=2,2: φ is learned first (seconds), then the reward is solved.
+
+    lapwing solve runs/FourRoom --reward "goal=1,1 -1=7,4": with the φ of a run; several cells.
+
+    lapwing solve FourRoom --reward map.txt: a map like the maze, . for 0, 1 to 9, a to i for -1 to -9.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MAZE|RUN", help_behavior_hint="")] = (
+        ""
+    )
+    """A maze, or a run of lapwing learn in one."""
+    reward: Annotated[
+        str | None, tyro.conf.arg(metavar="goal=ROW,COLUMN|FILE", help_behavior_hint="(required)")
+    ] = None
+    """Cells and what arriving there gives, goal= for 1; or a painted map of the maze."""
+    gamma: float = 0.98
+    """The discount."""
+    dim: Annotated[int | None, chosen_by_lapwing("50, or all states where they are fewer")] = None
+    """How many eigenfunctions are learned."""
+    start: Annotated[
+        str | None,
+        tyro.conf.arg(metavar="ROW,COLUMN", help_behavior_hint="(default: the cell of least value)"),
+    ] = None
+    """The cell where the path begins."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: runs/MAZE-solve)")
+    ] = None
+    """Where the picture goes."""
+    json: bool = False
+    """Print the result as one line of JSON on standard output."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from lapwing.envs.arena import Arena, open_arena, parse_arena
 from lapwing.envs.make import Env, env_name, refuse_vec_env
 from lapwing.envs.plane import Plane, open_plane, parse_plane
 from lapwing.errors import CheckpointError, ConfigError, DatasetError, nearest
-from lapwing.mazes import BUILT_IN, Maze, arena_names, is_arena, is_plane, parse_maze, plane_names, read_maze
+from lapwing.mazes import MAZES, Maze, arena_names, is_arena, is_plane, parse_maze, plane_names, read_maze
 from lapwing.storage import file_sha256
 
 
@@ -105,7 +105,7 @@ def _named(text: str, path: Path) -> Source:
     if text.startswith(OGBENCH):
         found = open_ogbench(text)
         return found if isinstance(found, OGBenchData) else DataFile(found)
-    if text in BUILT_IN:
+    if text in MAZES:
         return read_maze(text)
     if is_arena(text):
         return open_arena(text)
@@ -130,7 +130,7 @@ def _named(text: str, path: Path) -> Source:
         raise ConfigError(f"no data file {path}; check the path")
     raise ConfigError(
         f"unknown target {text!r}: it is neither a maze nor a file; "
-        f"{nearest(text, (*BUILT_IN, *plane_names(), *arena_names()))} "
+        f"{nearest(text, (*MAZES, *plane_names(), *arena_names()))} "
         "(or give the path of a maze .txt or a data .npz or .hdf5, gym:ENV_ID, minari:NAME, or ogbench:NAME)"
     )
 

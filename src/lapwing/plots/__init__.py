@@ -34,6 +34,7 @@ from lapwing.plots.shaping import (
     maze_column,
     policy_frames,
 )
+from lapwing.plots.solving import draw_solution
 
 __all__ = [
     "Curve",
@@ -57,6 +58,7 @@ __all__ = [
     "draw_representation",
     "draw_returns",
     "draw_scatter",
+    "draw_solution",
     "draw_spectrum",
     "draw_strip",
     "draw_success",

@@ -145,6 +145,13 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
         out: the folder.
         env: the environment's name, if what was collected in it is gone and it is not a registered one.
     """
+    representation, target = reopen_target(out, env)
+    measured = RunFolder(out).result() | evaluate(representation, target)
+    return Outcome(representation, measured, target)
+
+
+def reopen_target(out: Path, env: str | None = None) -> tuple[Representation, Target]:
+    """The representation of a finished run, and what it was learned from; `env` as for `reopen`."""
     folder = RunFolder(out)
     config = folder.config()
     if config.get("kind") == "agent":
@@ -166,7 +173,7 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
         settings = dataclasses.replace(settings, **given)
     target = _open_in(folder, source, settings, None, None)
     _keep_experience(folder, target)
-    return Outcome(representation, folder.result() | evaluate(representation, target), target)
+    return representation, target
 
 
 def _open_in(
