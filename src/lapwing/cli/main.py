@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
 from lapwing.cli.parse import parse
-from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingNote, LapwingWarning
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -281,7 +281,8 @@ def _show_warnings_as_lines() -> None:
 
     def show(message, category, filename, lineno, file=None, line=None):
         if issubclass(category, LapwingWarning):
-            print(f"warning: {message}", file=sys.stderr)
+            kind = "note" if issubclass(category, LapwingNote) else "warning"
+            print(f"{kind}: {message}", file=sys.stderr)
         else:
             original(message, category, filename, lineno, file, line)
 

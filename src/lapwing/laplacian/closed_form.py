@@ -24,7 +24,15 @@ import numpy as np
 
 from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
-from lapwing.laplacian.bases import Basis, Combined, Coordinates, Pairs, Reduction, spread_centres
+from lapwing.laplacian.bases import (
+    Basis,
+    Combined,
+    Coordinates,
+    Pairs,
+    Reduction,
+    components_of,
+    spread_centres,
+)
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.encoders import EncoderSpec
@@ -112,7 +120,8 @@ class Study:
         drawn = np.random.default_rng(seed).integers(len(fitted_on.observations), size=SOME_ROWS)
         drawn.sort()
         spaced = drawn[:: -(-SOME_ROWS // _at_once(fitted_on))]  # as many as fit, from all of the data
-        self.reduction = Reduction.of(fitted_on.observe(spaced))
+        most = components_of(fitted_on.observation_shape, fitted_on.n_transitions)
+        self.reduction = Reduction.of(fitted_on.observe(spaced), most=most)
         if not self.reduction.matrix.any():
             raise DatasetError(
                 f"{len(fitted_on.observations):,} of {len(learned_from.observations):,} observations, which "
@@ -312,7 +321,8 @@ def fit(
     ritz = rayleigh_ritz(*moments, dim + oversample, cutoff=choice[-1].cutoff)
     scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
     stages = (*study.stages, Combined(basis, ritz.coefficients * scale))
-    return encoder_of(study.reduction, stages, learned_from.observation_shape)
+    encoder, spec = encoder_of(study.reduction, stages, learned_from.observation_shape)
+    return encoder, spec.shrunk_by(learned_from.shrinking)
 
 
 def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
@@ -359,10 +369,12 @@ def _pair_batches(experience: Experience, reduction: Reduction, most: int) -> It
     numbers = np.arange(min(experience.n_transitions, most))
     if experience.n_transitions > most:
         numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
-    indices = experience.transitions(numbers)
-    following = _observed(experience, indices + 1)
-    for here, there in zip(_observed(experience, indices), following, strict=True):
-        yield Pairs(reduction(here), reduction(there))
+    begins, batch = experience.transitions(numbers), _at_once(experience)
+    for at in range(0, len(begins), batch):
+        here = begins[at : at + batch]
+        both, where = np.unique(np.concatenate([here, here + 1]), return_inverse=True)  # most are both ends
+        reduced = reduction(experience.observe(both))
+        yield Pairs(*(reduced[end] for end in np.split(where, 2)))
 
 
 def _observed(experience: Experience, indices: np.ndarray) -> Iterator[np.ndarray]:

@@ -116,11 +116,10 @@ def _solved(
     target: Target, settings: ResolvedSettings, choice: closed_form.Choice
 ) -> tuple[Bumps, EncoderSpec]:
     """The minimiser of the loss over bumps; of a graph, its eigenvectors extended by them."""
-    if target.graph is not None:
-        columns = settings.dim + settings.oversample
-        return extended_encoder(
-            extension_of(target, columns, settings.seed), choice, _extended_scale(target, settings)
-        )
+    if target.extends_eigenvectors:
+        extension = extension_of(target, settings.dim + settings.oversample, settings.seed)
+        encoder, spec = extended_encoder(extension, choice, _extended_scale(target, settings))
+        return encoder, spec.shrunk_by(target.experience.shrinking if target.experience else None)
     return closed_form.fit(
         target.learned_from,
         choice,
@@ -217,7 +216,7 @@ def _ritz(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -
 
     Those of a graph are known already, where φ extends them.
     """
-    if target.graph is not None and settings.estimator == "closed-form":
+    if target.extends_eigenvectors and settings.estimator == "closed-form":
         values, _ = target.eigenpairs(settings.dim + settings.oversample)
         return extended_ritz(values, _extended_scale(target, settings), settings.dim)
     if target.states is not None and len(target.states) > MANY_STATES and settings.rotate:

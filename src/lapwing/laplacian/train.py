@@ -103,7 +103,7 @@ def _not_finite(step: int) -> NonFiniteError:
 
 def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
     """The encoder that the settings ask for."""
-    return EncoderSpec(
+    spec = EncoderSpec(
         name=settings.encoder,
         shape=target.observation_shape,
         dim=settings.dim + settings.oversample,
@@ -111,6 +111,7 @@ def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
         hidden=settings.hidden if settings.encoder in ("mlp", "fourier") else (),
         n_features=settings.fourier_features,
     )
+    return spec.shrunk_by(target.experience.shrinking if target.experience else None)
 
 
 def untrained_encoder(target: Target, settings: ResolvedSettings, stream: int = 1) -> Encoder:
