@@ -273,11 +273,10 @@ class Experience:
         """
         if self.table is not None:
             return self
-        flat = self.observations.reshape(len(self.observations), -1)
-        if self.on_disk or len(np.unique(flat[: 4 * limit], axis=0)) > limit:
+        if self.on_disk or len(_distinct(self.observations[: 4 * limit])[0]) > limit:
             return self
-        _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-        if len(first) > min(limit, len(flat) // 2):
+        first, ids = _distinct(self.observations)
+        if len(first) > min(limit, len(ids) // 2):
             return self
         return Experience(
             ids.reshape(-1).astype(np.int32),
@@ -363,6 +362,21 @@ def _checked_shrinking(given: ArrayLike | None, shape: tuple[int, ...]) -> np.nd
             "pixels and the shape before (height, width, channels): leave it out if images are as they were"
         )
     return numbers.astype(np.int64)
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct row is first, and for every row which of them it is.
+
+    Vectors are sorted; of images, which would take minutes, digests are compared.
+    """
+    if rows.ndim < 4:
+        flat = rows.reshape(len(rows), -1)
+        _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        return first, ids.reshape(-1)
+    digests = [hashlib.blake2b(np.ascontiguousarray(row).data, digest_size=16).digest() for row in rows]
+    known: dict[bytes, int] = {}
+    ids = np.array([known.setdefault(digest, len(known)) for digest in digests])
+    return np.unique(ids, return_index=True)[1], ids
 
 
 def _smallest_integers(array: np.ndarray) -> np.ndarray:

@@ -40,15 +40,22 @@ def make_envs(env_id: str, num_envs: int | None) -> Env:
     make = _maker(env_id)  # first, for it may register the environment
     spec = gymnasium.registry.get(env_id.rpartition(":")[2])
     own = spec is not None and spec.vector_entry_point is not None
-    if num_envs is None:
-        num_envs = 16 if own else 1
-    if num_envs == 1:
+    wanted = num_envs or (16 if own else 1)
+    if wanted == 1:
         return make()
-    check_size("num_envs", 1024 * num_envs)
+    check_size("num_envs", 1024 * wanted)
     if spec is not None and own:
         mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
-        return _made(env_id, partial(gymnasium.make_vec, spec, num_envs, mode))
-    return SyncVectorEnv([make] * num_envs)
+        vector = _made(env_id, partial(gymnasium.make_vec, spec, wanted, mode))
+        single = make()
+        if vector.single_observation_space == single.observation_space:
+            single.close()
+            return vector
+        vector.close()  # ALE's gives small grey images, four at a time, and not what the environment gives
+        if num_envs is None:
+            return single
+        single.close()
+    return SyncVectorEnv([make] * wanted)
 
 
 def _maker(env_id: str) -> Callable[[], gymnasium.Env]:

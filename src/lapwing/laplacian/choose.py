@@ -28,7 +28,7 @@ from lapwing.laplacian.ritz import moments_of_chain, moments_of_experience, rayl
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
-from lapwing.progress import OnChunk
+from lapwing.progress import OnChunk, report_begin
 from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
 from lapwing.storage import memory_bytes
 
@@ -397,6 +397,7 @@ def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk 
     rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
     trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
     with suppress(_OutOfPatienceError):
+        report_begin(on_chunk, settings.stop)
         train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
     return trial.best_step
 

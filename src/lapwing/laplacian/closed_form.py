@@ -38,7 +38,7 @@ from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.ritz import Moments, mean_moments, rayleigh_ritz, ritz_by_cutoff
-from lapwing.progress import OnChunk
+from lapwing.progress import OnChunk, report_begin
 
 SLOWNESSES = (0.5, 1.0, 0.0)
 """Powers p that are tried in the first stage; further stages have the first of them."""
@@ -225,6 +225,7 @@ def choose(
         on_trial: called after each with (done, all, scores).
     """
     stages = len(next(iter(fixed.values()))) if fixed else None
+    report_begin(on_trial, trials)
     search = _Search(Study(learned_from, dim, seed), trials, fixed, on_trial)
     best = search.first_stage()
     while len(best.choice) < (stages or MOST_STAGES):

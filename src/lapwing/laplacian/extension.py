@@ -31,7 +31,7 @@ from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.ritz import Ritz, moments_of_chain
 from lapwing.laplacian.target import Target
-from lapwing.progress import OnChunk
+from lapwing.progress import OnChunk, report_begin
 
 SLOWNESSES = (1.0, 0.5)
 """Powers of the eigenvalue that linear coordinates are divided by; those that are tried."""
@@ -122,6 +122,7 @@ class Extension:
         """What was tried, the best first; its score is the error at the states left out."""
         slownesses = SLOWNESSES[:1] if self.of_images else SLOWNESSES
         tried = []
+        report_begin(on_trial, len(slownesses) + 1)
         for slowness in slownesses:
             tried.append(self.trial(slowness, FEW_BUMPS, WIDTHS))
             if on_trial:
