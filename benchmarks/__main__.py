@@ -24,6 +24,7 @@ FILES = {
     "agents.md": ("Agents, measured", ("agents", "control")),
     "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
+    "images.md": ("Images, measured", ("images",)),
     "distances.md": ("Distances, measured", ("distances",)),
 }
 """What --write puts where, if all the parts of a file were run."""

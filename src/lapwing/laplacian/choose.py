@@ -140,7 +140,13 @@ def _by_trials(
     fixed = {name: getattr(settings, name) for name in _given(settings, STAGE_SETTINGS)}
     learned_from = target.learned_from
     tried = closed_form.choose(
-        learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
+        learned_from,
+        resolved.dim,
+        resolved.seed,
+        settings.trials,
+        fixed=fixed,
+        on_trial=on_trial,
+        study=target.study(resolved.dim, resolved.seed),
     )
     networks = [] if fixed else _network_settings(settings, target)
     for network in networks:

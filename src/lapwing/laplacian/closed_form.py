@@ -210,6 +210,7 @@ def choose(
     *,
     fixed: dict[str, tuple],
     on_trial: OnChunk | None = None,
+    study: Study | None = None,
 ) -> list[Trial]:
     """What was tried, the chosen one first.
 
@@ -223,10 +224,11 @@ def choose(
         trials: how many at most.
         fixed: fields of `StageChoice` that are not to be chosen, with a value for each stage.
         on_trial: called after each with (done, all, scores).
+        study: that of these episodes, if it is known.
     """
     stages = len(next(iter(fixed.values()))) if fixed else None
     report_begin(on_trial, trials)
-    search = _Search(Study(learned_from, dim, seed), trials, fixed, on_trial)
+    search = _Search(study or Study(learned_from, dim, seed), trials, fixed, on_trial)
     best = search.first_stage()
     while len(best.choice) < (stages or MOST_STAGES):
         found = search.further_stage(best)
@@ -297,6 +299,7 @@ def fit(
     lam: float,
     beta: float,
     delta: float,
+    study: Study | None = None,
 ) -> tuple[Bumps, EncoderSpec]:
     """The minimiser of the loss over the chosen functions, from every episode that is learned from.
 
@@ -309,8 +312,9 @@ def fit(
         lam: λ of P_λ.
         beta: β.
         delta: δ.
+        study: that of `choose`, if it is known.
     """
-    study = Study(learned_from, dim, seed)
+    study = study or Study(learned_from, dim, seed)
     for stage in choice[:-1]:
         study = study.behind(study.fitted(stage))
     basis = study.basis(choice[-1])

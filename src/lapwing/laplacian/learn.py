@@ -139,6 +139,7 @@ def _solved(
         lam=settings.lam,
         beta=settings.beta,
         delta=settings.delta,
+        study=target.study(settings.dim, settings.seed),
     )
 
 

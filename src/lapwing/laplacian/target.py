@@ -25,6 +25,7 @@ from lapwing.envs.plane import Plane
 from lapwing.envs.simulator import goal_observation
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import Chain, empirical_chain, graph_chain, true_chain
+from lapwing.laplacian.closed_form import Study
 from lapwing.laplacian.cost import announce
 from lapwing.mazes import Maze
 from lapwing.settings.learn import LearnSettings
@@ -59,6 +60,7 @@ class Target:
     graph: Any = None
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
+    _studies: dict[tuple[int, int], Study] = field(default_factory=dict, init=False)
 
     @property
     def n_states(self) -> int | None:
@@ -114,6 +116,13 @@ class Target:
             self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
         values, functions = self._eigenpairs[max(dim, known)]
         return values[:dim], functions[:, :dim]
+
+    def study(self, dim: int, seed: int) -> Study:
+        """What closed-form looks at; made once, for of images it takes long."""
+        if (dim, seed) not in self._studies:
+            self._studies.clear()
+            self._studies[dim, seed] = Study(self.learned_from, dim, seed)
+        return self._studies[dim, seed]
 
     def folded(self, folds: int) -> tuple["Target", Experience]:
         """The same without every `folds`-th episode, and those episodes."""
