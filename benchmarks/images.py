@@ -32,23 +32,15 @@ def _of(name: str, target: str) -> list[Row]:
         out = Path(folder) / "run"
         result, seconds, gib = _learned(target, out)
         rows = [
-            Row(
-                f"{name}: CPU seconds of `lapwing learn`, collecting and drawing included",
-                seconds,
-                MOST_SECONDS,
-                True,
-            ),
+            Row(f"{name}: CPU seconds, from collecting to drawing", seconds, MOST_SECONDS, True),
             Row(f"{name}: peak memory, GiB", gib, MOST_GIB, True),
         ]
         if result["held_out"]:
             found = result["held_out"]
             words = f"reference {found['objective_reference']:.3g}, {len(found['trusted'])} trusted"
             return [*rows, Row(f"{name}: held-out sum of {DIM} eigenvalues", found["objective"], note=words)]
-        return [
-            *rows,
-            Row(f"{name}: cosine with the data's own", result["cosine_mean"], 0.95),
-            *_truly(name, out),
-        ]
+        own = Row(f"{name}: cosine with the data's own", result["cosine_mean"], 0.95)
+        return [*rows, own, *_truly(name, out)]
 
 
 def _learned(target: str, out: Path) -> tuple[dict, float, float]:
@@ -72,15 +64,7 @@ def _truly(name: str, out: Path) -> list[Row]:
     _, counted = empirical_chain(experience).eigenpairs(DIM)
     known = np.array([numbers.get(image.tobytes(), -1) for image in images])
     floor = np.where(known[:, None] >= 0, counted[known], counted.mean(axis=0))
-    ours, most = (
-        float(cosine_similarities(spectrum, functions)[:FIRST_EIGENFUNCTIONS].mean())
-        for functions in (phi, floor)
-    )
-    return [
-        Row(
-            f"{name}: cosine with the true chain's, over the floor",
-            ours / most,
-            0.95,
-            note=f"{ours:.3f} of {most:.3f}",
-        )
-    ]
+    cosines = (cosine_similarities(spectrum, functions) for functions in (phi, floor))
+    ours, most = (float(found[:FIRST_EIGENFUNCTIONS].mean()) for found in cosines)
+    words = f"{ours:.3f} of {most:.3f}"
+    return [Row(f"{name}: cosine with the true chain's, over the floor", ours / most, 0.95, note=words)]

@@ -34,7 +34,7 @@ class SeenFromAbove(gymnasium.Wrapper):
 
 
 def states_and_flow(episode_length: int = 100) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The image of each (cell, heading), the matrix of a random step, and how often each is left in the mean."""
+    """The image of each (cell, heading), the matrix of a random step, and how often each is left."""
     env = SeenFromAbove()
     env.reset(seed=0)
     inner: Any = env.unwrapped

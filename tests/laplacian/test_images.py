@@ -120,11 +120,8 @@ def test_continuous_images_are_learned_in_closed_form():
         warnings.simplefilter("ignore", lapwing.errors.LapwingWarning)
         rep = lapwing.learn(Experience(screens(positions), np.full(30, 100)), dim=4, trials=1)
     assert rep.config["settings"]["estimator"] == "closed-form"
-    values = rep.eigenfunctions(screens(positions[::20]))
-    assert np.isfinite(values).all()
-    linear = np.column_stack([np.ones(len(values)), positions[::20]])
-    missed = values[:, 1] - linear @ np.linalg.lstsq(linear, values[:, 1], rcond=None)[0]
-    assert np.var(missed) < 0.35 * np.var(values[:, 1])  # the slowest function follows the position
+    assert np.isfinite(rep.eigenfunctions(screens(positions[::20]))).all()
+    assert rep.config["held_out"]["eigenvalues"][1] < 0.3  # about 1 for a random function
 
 
 def test_principal_components_are_those_of_the_covariance():
