@@ -249,6 +249,17 @@ def test_a_run_folder_imports_no_module(from_someone, env_id, monkeypatch):
     assert not Path("ran").exists()
 
 
+def test_a_run_folder_runs_no_wrappers(from_someone):
+    Path("run/experience.npz").unlink()
+    path = Path("run/config.json")
+    config = storage.read_checked_json(path)
+    settings = config["settings"] | {"wrap": ["walk.py:Walk"]}
+    storage.write_checked_json(path, config | {"settings": settings})
+    for more in ((), ("--env", "gym:walk.py:Walk")):
+        assert "walk.py:Walk" in refused("evaluate", "run", *more)
+    assert not Path("ran").exists()
+
+
 def test_a_file_that_the_user_names_is_run(from_someone):
     Path("run/experience.npz").unlink()
     Path("walk.py").rename("moved.py")
@@ -369,7 +380,7 @@ def test_what_is_no_run_cannot_be_evaluated(elsewhere):
         (["learn", "FourRoom", "--resume"], "--out"),
         (["learn", "FourRoom", "--out", "x", "--resume", "--overwrite"], "exclude each other"),
         (["learn", "FourRoom", "--dim", "153"], "153"),
-        (["learn", "FourRoom", "--true-chain", "--estimator", "sampled"], "true_chain"),
+        (["learn", "FourRoom", "--true-chain", "--estimator", "sampled"], "--true-chain"),
         ([], "learn"),
         (["evaluate"], "RUN"),
     ],

@@ -4,6 +4,7 @@ Results go to standard output, everything else to standard error. A mistake of t
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
 
+import io
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lapwing.cli.option_names import as_typed
 from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
 from lapwing.cli.parse import parse
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingNote, LapwingWarning
@@ -30,12 +32,15 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exits with 2 on a user's mistake."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a console or a pipe that has no φ gets a question mark
+            stream.reconfigure(errors="replace")
     try:
         command = parse(arguments)
         _show_warnings_as_lines()
         _COMMANDS[type(command)](command)
     except LapwingError as error:
-        print(f"lapwing: {error}", file=sys.stderr)
+        print(f"lapwing: {as_typed(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except OSError as error:  # a folder that is gone, unreadable, or whose name is too long
         print(f"lapwing: {error.filename or 'the system'}: {error.strerror or error}", file=sys.stderr)
@@ -87,7 +92,7 @@ def _data(command: Data) -> None:
 
     console = stderr_console()
     with progress_bar(console) as on_progress, uncounted("inspecting", on_progress):
-        found = inspect(command.source, command.observation_key)
+        found = inspect(command.source, command.observation_key, command.keys)
     if command.json:
         print(json.dumps(found.as_json()))
     else:
@@ -294,7 +299,7 @@ def _show_warnings_as_lines() -> None:
     def show(message, category, filename, lineno, file=None, line=None):
         if issubclass(category, LapwingWarning):
             kind = "note" if issubclass(category, LapwingNote) else "warning"
-            print(f"{kind}: {message}", file=sys.stderr)
+            print(f"{kind}: {as_typed(str(message))}", file=sys.stderr)
         else:
             original(message, category, filename, lineno, file, line)
 

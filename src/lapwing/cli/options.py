@@ -53,7 +53,7 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
 
-    lapwing learn gym:my_env.py:MyEnv: one of your own, the class MyEnv in my_env.py.
+    lapwing learn gym:my_env.py:MyEnv: one of your own, a class or a function in my_env.py.
 
     lapwing learn PlaneFourRoom: continuous positions, compared with a fine discretisation.
 
@@ -65,7 +65,7 @@ class Learn(RunOptions, LearnSettings):
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
     """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
     (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
-    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz or .hdf5 file or a folder of data, minari:NAME,
+    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:NAME, an .npz or .hdf5 file or a folder of data, minari:NAME,
     or ogbench:NAME."""
 
 
@@ -84,6 +84,8 @@ class Data:
     """An .npz or .hdf5 file, a folder of lapwing.save_episodes, minari:NAME, or ogbench:NAME."""
     observation_key: str | None = None
     """Which part of Dict observations to look at."""
+    keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
+    """Which array of a file is which, where it has names of its own: observations=obs ends=done."""
     json: bool = False
     """Print what was found as one line of JSON on standard output."""
 

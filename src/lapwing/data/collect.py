@@ -15,6 +15,7 @@ from lapwing.data.observations import View, view_of, warn_of_form
 from lapwing.data.rollouts import Policy, Progress, step_single, step_vector, stored_dtype, stored_shape
 from lapwing.data.shrink import as_numbers
 from lapwing.envs.gridworld import GridWorld, random_walks
+from lapwing.envs.make import refuse_vec_env
 from lapwing.errors import ConfigError
 from lapwing.settings.checks import check_size, checked
 
@@ -94,6 +95,7 @@ def collect(
     """
     transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
     seed = checked("seed", seed, whole=True, least=0, below=2**32)
+    refuse_vec_env(env)
     for name in ("observation_space", "action_space"):
         if getattr(env, name, None) is None:
             raise ConfigError(f"the environment has no {name}; give a gymnasium.Env with both spaces")

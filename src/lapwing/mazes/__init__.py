@@ -127,7 +127,10 @@ def read_maze(source: str | Path | Maze) -> Maze:
         text = path.read_text("utf-8-sig") if path.is_file() else None
         why = _why_no_file(str(source), path) if text is None else ""
     except (UnicodeDecodeError, OSError) as error:
-        raise MazeError(f"maze file {path} cannot be read as text: {error}") from error
+        raise MazeError(
+            f"{path} is neither a maze, which is a text file, nor data that lapwing reads by its suffix, "
+            f".npz, .hdf5 or .h5 ({error})"
+        ) from error
     if text is None:
         raise MazeError(f"no maze {str(source)!r}: {why}")
     return dataclasses.replace(parse_maze(text, name=path.stem), file=str(source))

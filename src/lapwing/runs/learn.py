@@ -156,10 +156,15 @@ def reopen(out: Path, env: str | None = None, *, on_progress: OnProgress | None 
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)
     settings = folder.settings(LearnSettings)
+    if settings.wrap and not folder.experience.is_file():
+        raise ConfigError(
+            f"{folder.experience} is missing, and to collect it again would run the wrappers "
+            f"{', '.join(settings.wrap)}, which only the run folder names; learn it again"
+        )
     named = None if env is None else read_source(env)
     source = recall_to_collect(config["target"], folder.experience, named)
     if isinstance(source, Experience):  # it was collected by these settings, which do not apply to data
-        names = ("transitions", "num_envs", "observation_key")
+        names = ("transitions", "num_envs", "observation_key", "wrap")
         given = {name: getattr(PRESETS[settings.preset], name) for name in names}
         settings = dataclasses.replace(settings, **given)
     target = _open_in(folder, source, settings, None, on_progress)
