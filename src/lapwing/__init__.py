@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from lapwing.laplacian.representation import Representation
     from lapwing.laplacian.target import open_target
     from lapwing.mazes import Maze, parse_maze, read_maze
+    from lapwing.reaching.files import load_reacher
+    from lapwing.reaching.reacher import Reacher
     from lapwing.runs.compare import compare_rewards
     from lapwing.runs.folder import load
     from lapwing.runs.learn import learn
+    from lapwing.runs.reach import reach
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
@@ -49,6 +52,7 @@ _HOMES = {
     "LearnSettings": "settings.learn",
     "Maze": "mazes",
     "OnlineLearner": "integrations.online_learner",
+    "Reacher": "reaching.reacher",
     "Representation": "laplacian.representation",
     "VectorLaplacianObservation": "integrations.vector_wrappers",
     "VectorLaplacianReward": "integrations.vector_wrappers",
@@ -59,10 +63,12 @@ _HOMES = {
     "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
+    "load_reacher": "reaching.files",
     "save_episodes": "data.folders",
     "open_target": "laplacian.target",
     "parse_maze": "mazes",
     "progress_bar": "cli.progress",
+    "reach": "runs.reach",
     "read_maze": "mazes",
     "to_torch": "integrations.torch",
     "train": "runs.train",
@@ -80,6 +86,7 @@ __all__ = [
     "LearnSettings",
     "Maze",
     "OnlineLearner",
+    "Reacher",
     "Representation",
     "VectorLaplacianObservation",
     "VectorLaplacianReward",
@@ -91,9 +98,11 @@ __all__ = [
     "load",
     "load_agent",
     "load_experience",
+    "load_reacher",
     "open_target",
     "parse_maze",
     "progress_bar",
+    "reach",
     "read_maze",
     "save_episodes",
     "train",
