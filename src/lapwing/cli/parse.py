@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 from lapwing._version import __version__
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Train, TrainInArena
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Train, TrainInArena
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings.agents import CONTROL_PRESETS
@@ -60,9 +60,10 @@ def parse(arguments: list[str]) -> Any:
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     audit = Annotated[Audit, tyro.conf.subcommand("audit")]
     train = _train_options(target if command == "train" else "", arguments)
+    reach = Annotated[Reach, tyro.conf.subcommand("reach")]
     reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     return tyro.cli(
-        learn | data | evaluate | audit | train | reproduce,  # type: ignore[arg-type]
+        learn | data | evaluate | audit | train | reach | reproduce,  # type: ignore[arg-type]
         prog="lapwing",
         description="Laplacian state representations from reinforcement-learning experience.",
         args=arguments,
@@ -72,7 +73,7 @@ def parse(arguments: list[str]) -> Any:
 
 
 def _check_command(arguments: list[str]) -> None:
-    commands = ("learn", "data", "evaluate", "audit", "train", "reproduce")
+    commands = ("learn", "data", "evaluate", "audit", "train", "reach", "reproduce")
     if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
         raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
 
@@ -125,6 +126,7 @@ def _is_number(word: str) -> bool:
 _TARGETED: dict[str, tuple[type, ...]] = {
     "learn": (Learn,),
     "train": (Train, TrainInArena),
+    "reach": (Reach,),
     "reproduce": (Reproduce,),
 }
 """The commands with one target, and their options."""

@@ -28,7 +28,7 @@ DIM = 50
 MOST_OBSERVATIONS = 2_000_000
 """Of larger data every so-many-th episode is taken for the graph and the controller."""
 LAG = 4
-"""An action is judged over this part of the steps to a way point: over fewer, errors of φ hide what it did."""
+"""An action is judged over this part of the steps to a way point; over fewer, errors of φ hide it."""
 FARTHER = 2.0
 """The controller is trained for way points up to so many times as far as those that it is given."""
 

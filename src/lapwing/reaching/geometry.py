@@ -1,4 +1,4 @@
-"""Where a state is: its coordinates, in which near means few steps, and its features, which a network takes."""
+"""Where a state is: coordinates, in which near means few steps, and features, which a network takes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Landmarks: some states of the data, spread over where it went; and which of them each state is nearest to."""
+"""Landmarks: some states of the data, spread over where it went; and which one each state is nearest to."""
 
 from typing import NamedTuple
 

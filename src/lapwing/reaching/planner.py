@@ -64,7 +64,7 @@ class Planner:
         return Ways(near[row, begin], last[row, end], to_near[row, begin], total[row, best])
 
     def way_points(self, here: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        """The landmark to aim at for each row; -1 for the goal itself, if it is near or no way leads there."""
+        """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there."""
         ways = self.ways(here, goals)
         distances, following = self.graph.distances, self.graph.following
         target, whole = ways.begins.copy(), distances[ways.begins, ways.ends]

@@ -165,7 +165,7 @@ class Reacher:
         sizes_told = ", ".join(map(str, sizes[:LISTED])) + (", …" if len(sizes) > LISTED else "")
         around = [f"{np.sum(parts == parts[end])} landmarks around it" for end in ends]
         return (
-            f"no way in the data leads from there to the goal: the start is in a part of {around[0]}, the goal "
+            f"no way in the data leads there: the start is in a part of {around[0]}, the goal "
             f"in one of {around[1]}; within each of {len(sizes)} parts ({sizes_told} landmarks) every state "
             "leads to every other; collect data between them"
         )

@@ -1,4 +1,4 @@
-"""`lapwing reach` and `lapwing.reach`: a goal-reaching policy, in memory or in a run folder, and evaluated."""
+"""`lapwing reach` and `lapwing.reach`: a goal-reaching policy, in memory or in a run folder."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -71,7 +71,7 @@ def reach(
     Args:
         target: data with actions (an .npz or HDF5 file, `"ogbench:NAME"`, `"minari:NAME"`, episodes as dicts
             of `observations` and `actions`, an `Experience`), or what data is collected from: a maze
-            (`"FourRoom"`), a plane (`"PlaneHardMaze"`), an arena (`"PointUMaze"`), `"gym:ENV_ID"`, a Gymnasium
+            (`"FourRoom"`), a plane (`"PlaneHardMaze"`), an arena (`"PointUMaze"`), `"gym:ENV_ID"`, or an
             environment.
         representation: φ of the same observations; None learns it.
         policy: what acts in a Gymnasium environment while data is collected; None is random.
