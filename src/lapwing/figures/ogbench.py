@@ -132,7 +132,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     lines += ["", *(f"- `{method}`: {meaning}." for method, meaning in MEANINGS.items()), ""]
     lines += [
         "Published: GCBC to HIQL from Park et al., *OGBench: Benchmarking Offline Goal-Conditioned RL* (2025). "
-        "Rows with an asterisk, and all of SAW and ALPS, are second-hand: not checked against the papers.",
+        "Rows with an asterisk, and all of SAW and ALPS, are second-hand and unchecked.",
         "",
         "## By task",
         "",

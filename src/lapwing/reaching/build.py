@@ -86,7 +86,7 @@ def build_reacher(
         coordinates, features = of_experience(places, data)
         jumps = random_jumps(data, features)
         horizons = horizons_between(data.horizons, jumps)
-        chosen = choose_landmarks(coordinates, features, settings.landmarks, settings.seed)
+        chosen = choose_landmarks(coordinates, settings.landmarks, settings.seed)
         nearest = nearest_landmarks(coordinates, coordinates[chosen])
         graph = with_chances(build_graph(nearest, horizons, len(chosen)), nearest.landmark, jumps)
     codes = ActionCodes.of(data.actions[data.horizons > 0])
@@ -127,7 +127,7 @@ def _controller(
         samples,
         WayPoints(samples, reach, FARTHER * ahead if settings.plan else np.inf),
         usual_moves(samples, lag, graph.count),
-        _typical_distance(samples, graph, chosen, plan=settings.plan),
+        _typical_distance(samples.features[chosen], reach),
         lag=lag,
         temperature=settings.temperature,
         hidden=settings.hidden,
@@ -140,14 +140,13 @@ def _controller(
     )
 
 
-def _typical_distance(samples: Samples, graph: Graph, chosen: np.ndarray, *, plan: bool) -> np.ndarray:
-    """Of each feature, how far joined landmarks are apart; without a plan, how far any are."""
-    begins, ends = (
-        (graph.begins, graph.ends) if plan else np.indices((graph.count, graph.count)).reshape(2, -1)
-    )
-    apart = np.abs(samples.features[chosen[begins]] - samples.features[chosen[ends]])
-    mean = apart.mean(axis=0) if len(apart) else np.ones(samples.features.shape[1])
-    return np.where(mean > 1e-9, mean, 1.0).astype(np.float32)
+def _typical_distance(landmarks: np.ndarray, within_reach: np.ndarray | None) -> np.ndarray:
+    """Of each feature, how far way points are; without a plan, how far any landmarks are apart."""
+    joined = np.ones((len(landmarks),) * 2, bool) if within_reach is None else within_reach.copy()
+    np.fill_diagonal(joined, False)
+    begins, ends = np.nonzero(joined)
+    mean = np.abs(landmarks[begins] - landmarks[ends]).mean(axis=0) if len(begins) else np.zeros(1)
+    return np.where(mean > 1e-9, mean, 1.0).astype(np.float32) * np.ones(landmarks.shape[1], np.float32)
 
 
 def _radii(samples: Samples, chosen: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ decrease of distance, in standard deviations of what a state there moves. The wa
 states near the landmarks that a plan may name, not those that the data went to.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -63,6 +64,21 @@ def network_inputs(features: np.ndarray, targets: np.ndarray, scale: np.ndarray)
     """Where one is, and where the way point is from there."""
     relative = np.clip((targets - features) / scale, -FARTHEST, FARTHEST)
     return np.concatenate([2 * features, relative], axis=1).astype(np.float32)
+
+
+class _Balanced:
+    """Draws states evenly over landmarks, so that places which the data seldom visited are learned too."""
+
+    def __init__(self, landmark: np.ndarray, states: np.ndarray):
+        self._order = states[np.argsort(landmark[states], kind="stable")]
+        self._sizes = np.bincount(landmark[states])
+        self._sizes = self._sizes[self._sizes > 0]
+        self._begins = np.cumsum(self._sizes) - self._sizes
+
+    def draw(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """`count` states."""
+        group = generator.integers(len(self._sizes), size=count)
+        return self._order[self._begins[group] + (generator.random(count) * self._sizes[group]).astype(int)]
 
 
 class WayPoints:
@@ -157,9 +173,10 @@ def train_network(
     optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
     weights = _initial(sizes, jax.random.key(seed))
     state, update = optimiser.init(weights), _update(optimiser, discrete)
-    here = samples.followed(lag)
+    here = _Balanced(samples.nearest.landmark, samples.followed(lag))
+    began = time.monotonic()
     for step in range(1, steps + 1):
-        chosen = here[generator.integers(len(here), size=batch)]
+        chosen = here.draw(batch, generator)
         targets = way_points.draw(chosen, generator)
         inputs = network_inputs(samples.features[chosen], samples.features[targets], scale)
         weight = _weights(samples, chosen, targets, moves, lag, temperature)
@@ -168,7 +185,8 @@ def train_network(
             if not np.isfinite(loss):
                 raise NonFiniteError(f"the controller's loss is {loss} at step {step}; lower learning_rate")
             if on_chunk:
-                on_chunk(step, steps, {"loss": float(loss)})
+                speed = step / max(time.monotonic() - began, 1e-9)
+                on_chunk(step, steps, {"loss": float(loss), "steps_per_second": speed})
     return Network([(np.asarray(w), np.asarray(b)) for w, b in weights], scale, discrete)
 
 

@@ -48,7 +48,7 @@ def save_reacher(reacher: Reacher, path: str | Path) -> None:
     if reacher.representation is not None:
         tensors, manifest["representation"] = representation_parts(reacher.representation)
         arrays |= {f"phi.{name}": array for name, array in tensors.items()}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
     storage.write_tensors(Path(path), contiguous, manifest)
 
 

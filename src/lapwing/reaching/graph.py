@@ -20,7 +20,7 @@ QUICKEST = 0.1
 """The share of the times that says how many steps an edge takes."""
 FEWEST = 3
 """An edge was gone along at least so often; where data is scarce, once."""
-LONGER, MOST_TRIES = 1.6, 7
+LONGER, MOST_TRIES = 1.6, 4
 """How much longer edges are allowed to be while parts are not joined, and how often."""
 CHANCE = 10_000.0
 """What a step costs whose outcome is chance, over its probability: it is a last resort."""

@@ -11,7 +11,7 @@ from lapwing.data.experience import Experience
 
 TIMES_AS_LONG = 8.0
 """As the longest of 99 steps in a hundred."""
-APART = 0.5
+APART = 0.2
 """Jumps are random if those that begin alike end farther apart than this share of their length."""
 FEWEST = 5
 """With fewer jumps nothing is known of their outcome."""
@@ -41,7 +41,7 @@ def _end_apart(experience: Experience, features: np.ndarray, jumps: np.ndarray) 
     _, nearest = KDTree(begun).query(begun, k=2)
     ends, lengths = features[jumps + 1], np.linalg.norm(features[jumps + 1] - features[jumps], axis=1)
     apart = np.linalg.norm(ends - ends[nearest[:, 1]], axis=1)
-    # Outcomes may coincide by chance: of two in three that differ the mean tells, the median may not.
+    # Outcomes may coincide by chance, so the mean tells and the median may not.
     return bool(apart.mean() > APART * lengths.mean())
 
 

@@ -21,18 +21,12 @@ class Nearest(NamedTuple):
     distance: np.ndarray
 
 
-def choose_landmarks(coordinates: np.ndarray, features: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """The indices of at most `count` states of the data, spread over where it went.
+def choose_landmarks(coordinates: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """The indices of at most `count` states of the data, spread in these coordinates.
 
-    They are the states nearest to the centres of clusters, half of them in the coordinates and half in the
-    features: eigenfunctions hardly change in a corner that the data seldom went to. Clusters follow the data
-    where it is dense, but not in proportion: in two dimensions as the root of the density.
-
-    Args:
-        coordinates: of every observation.
-        features: of every observation.
-        count: how many at most; every state, where they are enumerated and no more.
-        seed: of what is drawn.
+    They are the states nearest to the centres of clusters. Clusters follow the data where it is dense, but
+    not in proportion: in two dimensions as the root of the density. Enumerated states are all landmarks, if
+    they are not more than `count`.
     """
     rows = len(coordinates)
     drawn = np.sort(np.random.default_rng(seed).choice(rows, min(rows, SOME), replace=False))
@@ -40,14 +34,8 @@ def choose_landmarks(coordinates: np.ndarray, features: np.ndarray, count: int, 
     if len(distinct) <= count and PER_LANDMARK * len(distinct) <= len(drawn):
         return drawn[np.sort(distinct)]
     count = max(2, min(count, len(distinct), rows // PER_LANDMARK))
-    halves = (coordinates, count - count // 2), (features, count // 2)
-    return np.unique(np.concatenate([drawn[_spread(space[drawn], part, seed)] for space, part in halves]))
-
-
-def _spread(points: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """The indices of the points nearest to the centres of `count` clusters."""
-    centres, _ = spread_centres(points.astype(np.float64), count, seed)
-    return KDTree(points).query(centres)[1]
+    centres, _ = spread_centres(coordinates[drawn].astype(np.float64), count, seed)
+    return np.unique(drawn[KDTree(coordinates[drawn]).query(centres)[1]])
 
 
 def squared_distances(coordinates: np.ndarray, landmarks: np.ndarray) -> np.ndarray:

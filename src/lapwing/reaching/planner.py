@@ -66,16 +66,18 @@ class Planner:
     def way_points(self, here: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there."""
         ways = self.ways(here, goals)
+        nowhere = np.isinf(ways.steps)
+        ends = np.where(nowhere, ways.begins, ways.ends)
         distances, following = self.graph.distances, self.graph.following
-        target, whole = ways.begins.copy(), distances[ways.begins, ways.ends]
+        target, whole = ways.begins.copy(), distances[ways.begins, ends]
         for _ in range(MOST_HOPS):
-            gone = ways.first + whole - distances[target, ways.ends]
-            further = (gone < self.ahead) & (target != ways.ends)
+            gone = ways.first + whole - distances[target, ends]
+            further = (gone < self.ahead) & (target != ends)
             if not further.any():
                 break
-            target = np.where(further, following[target, ways.ends], target)
-        near = (target == ways.ends) & (ways.first + whole < self.ahead)
-        return np.where(near | np.isinf(ways.steps), -1, target)
+            target = np.where(further, following[target, ends], target)
+        near = (target == ends) & (ways.first + whole < self.ahead)
+        return np.where(near | nowhere, -1, target)
 
     def route(self, here: np.ndarray, goal: np.ndarray) -> list[int] | None:
         """The landmarks on the way from one row of coordinates to another; None where no way leads."""

@@ -22,6 +22,8 @@ from lapwing.reaching.planner import Planner
 
 OUTSIDE = 3.0
 """A goal this many times as far from a landmark as any of its states is outside of the data."""
+ROUNDING = 1e-2
+"""Of distances between standardised features."""
 LISTED = 5
 """So many parts are told of."""
 
@@ -146,7 +148,7 @@ class Reacher:
     def _check_inside(self, goals: np.ndarray, features: np.ndarray) -> None:
         """Refuse a goal that is far from all that the data visited."""
         apart = np.sqrt(squared_distances(features, self.landmarks.features))
-        outside = (apart > OUTSIDE * self.landmarks.radii + 1e-6).all(axis=1)
+        outside = (apart > OUTSIDE * self.landmarks.radii + ROUNDING).all(axis=1)
         if outside.any():
             row = int(np.argmax(outside))
             nearest = self.landmarks.observations[apart[row].argmin()]
@@ -196,8 +198,8 @@ class Reacher:
         return np.asarray(observation[key])
 
 
-def _plain(action: np.ndarray) -> Any:
-    return int(action) if action.ndim == 0 else action
+def _plain(action: Any) -> Any:
+    return int(action) if np.ndim(action) == 0 else action
 
 
 def _short(observation: np.ndarray) -> str:

@@ -1,7 +1,7 @@
 """Where a reacher is evaluated: starts, goals, and many episodes stepped at once."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -33,6 +33,7 @@ class Episodes(NamedTuple):
     """Observations over time, (steps + 1, episodes, …); an episode that is over stays where it is."""
 
 
+@runtime_checkable
 class World(Protocol):
     """Many episodes at the same step."""
 
