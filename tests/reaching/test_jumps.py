@@ -20,7 +20,7 @@ def test_steps_with_random_outcome_are_found_and_cut():
     jumps = random_jumps(experience, experience.observations)
     np.testing.assert_array_equal(jumps, 100 + 201 * np.arange(40))
     cut = cut_at(experience, jumps)
-    assert cut.n_episodes == 80 and cut.n_transitions == experience.n_transitions - 40
+    assert (cut.n_episodes, cut.n_transitions) == (80, experience.n_transitions - 40)
 
 
 def test_a_jump_that_always_ends_alike_is_as_good_as_a_step():

@@ -8,7 +8,7 @@ from lapwing.envs.plane import open_plane, random_walks
 from lapwing.errors import CheckpointError, ConfigError, DatasetError
 from lapwing.reaching.worlds import MazeWorld, PlaneWorld, roll_out
 
-SMALL = {"transitions": 40_000, "dim": 15, "steps": 300, "batch": 256, "hidden": (64, 64)}
+SMALL = {"transitions": 20_000, "dim": 10, "steps": 300, "batch": 256, "hidden": (64, 64)}
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def two_room():
 @pytest.fixture(scope="module")
 def plane():
     """Data of a plane, and what is made of it."""
-    seen, actions = random_walks(open_plane("PlaneTwoRoom"), 40_000, 50, 0, None)
+    seen, actions = random_walks(open_plane("PlaneTwoRoom"), 20_000, 50, 0, None)
     data = Experience(seen.reshape(-1, 2), [seen.shape[1]] * len(seen), actions=actions.reshape(-1, 2))
     made = {name: value for name, value in SMALL.items() if name != "transitions"}
     return data, lapwing.reach(data, **made, landmarks=150)
@@ -44,7 +44,7 @@ def test_it_goes_to_any_place_of_a_plane(plane):
 def test_the_network_does_not_lose_to_the_nearest_neighbours(plane):
     data, reacher = plane
     world = PlaneWorld(open_plane("PlaneTwoRoom"))
-    settings = {"dim": 15, "landmarks": 150, "controller": "neighbours"}
+    settings = {"landmarks": 150, "controller": "neighbours"}
     reference = lapwing.reach(data, representation=reacher.representation, **settings)
     by_network, by_neighbours = (
         roll_out(one.act, world, 30, seed=2).reached.mean() for one in (reacher, reference)

@@ -38,5 +38,6 @@ def test_an_environment_with_goals_in_its_info_is_rolled_out():
 
     world = GymWorld(make, np.asarray, steps=20)
     episodes = roll_out(lambda seen, goals: np.sign(goals - seen), world, 2, seed=0)
-    assert episodes.paths.shape == (21, 2, 2) and not episodes.reached.any()
+    assert episodes.paths.shape == (21, 2, 2)
+    assert not episodes.reached.any()
     assert (episodes.steps == 20).all()

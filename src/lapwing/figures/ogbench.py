@@ -114,8 +114,8 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     """Success beside the published numbers, and without the parts."""
     sets = QUICK if preset == "quick" else (*SETS, *CHANCE)
     lines = [
-        "Success in percent over OGBench's five tasks, fifty episodes of at most 1,000 steps each. **The data "
-        "was made again** by the benchmark's recipe, with other random numbers: it is not the published data"
+        "Success in percent over OGBench's five tasks, 50 episodes of at most 1,000 steps each. **The data "
+        "was made again** by the benchmark's recipe, with other random numbers; it is not what was published"
         + (", and only 100 episodes of each set." if preset == "quick" else "."),
         "",
     ]
@@ -131,7 +131,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     lines += markdown_table(head, cells)
     lines += ["", *(f"- `{method}`: {meaning}." for method, meaning in MEANINGS.items()), ""]
     lines += [
-        "Published: GCBC to HIQL from Park et al., *OGBench: Benchmarking Offline Goal-Conditioned RL* (2025). "
+        "Published: GCBC to HIQL of Park et al., *OGBench: Benchmarking Offline Goal-Conditioned RL*, 2025. "
         "Rows with an asterisk, and all of SAW and ALPS, are second-hand and unchecked.",
         "",
         "## By task",

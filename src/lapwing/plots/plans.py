@@ -87,7 +87,7 @@ def draw_steps_to(places: np.ndarray, steps: np.ndarray, goal: np.ndarray) -> Fi
 
 
 def walk_frames(
-    landmarks: np.ndarray, plan: np.ndarray, path: np.ndarray, *, count: int = 40
+    landmarks: np.ndarray, plan: np.ndarray, path: np.ndarray, *, count: int = 24
 ) -> list[np.ndarray]:
     """Pictures of a walk along its plan, as arrays of bytes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
