@@ -44,8 +44,9 @@ def check_actions(experience: Experience | None, name: str) -> Experience:
 
 def recipe(settings: ReachSettings, **more: Any) -> LearnSettings:
     """How φ is learned: the defaults, with as many eigenfunctions as a plan has use for."""
-    named = {name: getattr(settings, name) for name in ("transitions", "observation_key", "seed")}
-    return LearnSettings(**(named | {"dim": settings.dim} | more))
+    values: dict[str, Any] = {"dim": settings.dim}
+    values |= {name: getattr(settings, name) for name in ("transitions", "observation_key", "seed")}
+    return LearnSettings(**(values | more))
 
 
 def learn_geometry(

@@ -118,8 +118,8 @@ def _controller(
     tensors: dict[str, np.ndarray], described: dict[str, Any], discrete: bool
 ) -> Network | Neighbours:
     if described["name"] == "neighbours":
-        arrays = (tensors[f"controller.{name}"] for name in _NEIGHBOURS)
-        return Neighbours(*arrays, float(described["temperature"]))
+        arrays = {name: tensors[f"controller.{name}"] for name in _NEIGHBOURS}
+        return Neighbours(**arrays, temperature=float(described["temperature"]))
     layers = [
         (tensors[f"controller.{number}.weight"], tensors[f"controller.{number}.bias"])
         for number in range(int(described["layers"]))

@@ -20,7 +20,7 @@ QUICKEST = 0.1
 """The share of the times that says how many steps an edge takes."""
 FEWEST = 3
 """An edge was gone along at least so often; where data is scarce, once."""
-LONGER, MOST_TRIES = 1.6, 4
+LONGER, MOST_TRIES = 1.6, 3
 """How much longer edges are allowed to be while parts are not joined, and how often."""
 CHANCE = 10_000.0
 """What a step costs whose outcome is chance, over its probability: it is a last resort."""
@@ -76,11 +76,12 @@ def build_graph(nearest: Nearest, horizons: np.ndarray, count: int) -> Graph:
     at, fewest = _core(nearest, count), FEWEST if len(horizons) >= 100 * count else 1
     beside = _beside(nearest.landmark, horizons, count, fewest)
     longest = _crossing_time(nearest.landmark, horizons)
+    found = _steps_between(nearest.landmark, at, horizons, count, longest, fewest)
     for _ in range(MOST_TRIES):
-        found = _steps_between(nearest.landmark, at, horizons, count, longest, fewest)
         if _reach(found) >= _reach(beside):
             break
         longest = min(int(LONGER * longest) + 1, int(horizons.max()))
+        found = _steps_between(nearest.landmark, at, horizons, count, longest, fewest)
     missing = beside.toarray() & ~np.isfinite(found)
     found[missing] = longest
     begins, ends = np.nonzero(np.isfinite(found))

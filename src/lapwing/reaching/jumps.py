@@ -38,7 +38,7 @@ def _end_apart(experience: Experience, features: np.ndarray, jumps: np.ndarray) 
     actions = experience.actions[jumps].reshape(len(jumps), -1).astype(float)
     spread = actions.std(axis=0)
     begun = np.concatenate([features[jumps], actions / np.where(spread > 0, spread, 1.0)], axis=1)
-    _, nearest = KDTree(begun).query(begun, k=2)
+    nearest = np.asarray(KDTree(begun).query(begun, k=2)[1])
     ends, lengths = features[jumps + 1], np.linalg.norm(features[jumps + 1] - features[jumps], axis=1)
     apart = np.linalg.norm(ends - ends[nearest[:, 1]], axis=1)
     # Outcomes may coincide by chance, so the mean tells and the median may not.

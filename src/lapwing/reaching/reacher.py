@@ -82,8 +82,8 @@ class Reacher:
             noise: as in `ReachSettings`; None is what it was made with. It is drawn anew at each call.
         """
         seen, goals, single = self._pair(observation, goal)
-        noise = self.config["settings"]["noise"] if noise is None else noise
-        actions = self.codes.decode(self.codes.disturb(self._outputs(seen, goals), noise, self._generator))
+        spread = float(self.config["settings"]["noise"]) if noise is None else noise
+        actions = self.codes.decode(self.codes.disturb(self._outputs(seen, goals), spread, self._generator))
         return _plain(actions[0]) if single else actions
 
     def plan(self, observation: Any, goal: Any = None) -> np.ndarray:
