@@ -25,6 +25,10 @@ FILES = {
     "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
     "distances.md": ("Distances, measured", ("distances",)),
+    "rewards.md": ("Any reward, measured", ("rewards",)),
+    "cartpole.md": ("CartPole by `lapwing.solve`, measured", ("cartpole",)),
+    "linear.md": ("Policies that are linear in φ, measured", ("linear",)),
+    "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
 }
 """What --write puts where, if all the parts of a file were run."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)

@@ -137,3 +137,18 @@ def test_a_cache_that_is_in_use_is_left_alone():
     with kept_programs():
         assert jax.config.jax_compilation_cache_dir == before
     assert jax.config.jax_compilation_cache_dir == before
+
+
+@pytest.mark.parametrize("platform", ["cuda", "no_such_platform"])
+def test_a_device_that_is_not_there_is_refused_by_its_name(platform, tmp_path):
+    """Where there is a GPU, `cuda` works, and says so."""
+    command = [sys.executable, "-m", "lapwing", "learn", "OneRoom", "--transitions", "100"]
+    command += ["--observation", "index", "--steps", "1", "--dim", "2"]
+    environment = os.environ | {"JAX_PLATFORMS": platform}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        assert done.returncode == 2
+        assert f"JAX_PLATFORMS={platform}" in done.stderr
+        assert "Traceback" not in done.stderr
+    else:
+        assert platform == "cuda"

@@ -27,14 +27,8 @@ def numbers(line: str) -> list[float]:
 
 
 def test_every_example_is_run_here():
-    tested = {
-        "own_environment.py",
-        "cartpole.py",
-        "offline_data.py",
-        "sb3_shaped.py",
-        "swiss_roll.py",
-        "any_goal.py",
-    }
+    tested = {"own_environment.py", "cartpole.py", "offline_data.py", "sb3_shaped.py", "swiss_roll.py"}
+    tested |= {"dqn_single_file.py", "any_goal.py"}
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
 
@@ -77,3 +71,8 @@ def test_a_swiss_roll_is_unrolled_for_points_that_were_not_there(tmp_path):
     printed = run("swiss_roll.py", str(tmp_path), cwd=tmp_path)
     assert "PCA" in printed
     assert list(tmp_path.glob("*.png"))
+
+
+def test_a_dqn_in_one_file_learns_from_the_shaped_reward(tmp_path):
+    printed = run("dqn_single_file.py", "--total-timesteps", "2000", cwd=tmp_path)
+    assert int(re.search(r"potential: success (\d+)%", printed)[1]) >= 60

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lapwing.errors import LapwingWarning, MazeError
-from lapwing.mazes import BUILT_IN, Maze, parse_maze, read_maze
+from lapwing.mazes import MAZES, Maze, parse_maze, read_maze
 
 # From the drawings of the paper's environments: size, states, goal.
 KNOWN = {
@@ -17,6 +17,19 @@ KNOWN = {
     "TwoRoom": ((17, 17), 212, (9, 15)),
     "HardMaze": ((16, 16), 148, (10, 10)),
     "FourRoom": ((15, 15), 152, None),
+    # And those of the benchmark of Gomez et al. (2024), with a border of wall.
+    "GridMaze-7": ((9, 11), 11, None),
+    "GridMaze-9": ((11, 11), 13, None),
+    "GridMaze-17": ((19, 21), 87, None),
+    "GridMaze-19": ((21, 21), 161, None),
+    "GridMaze-26": ((28, 34), 388, None),
+    "GridMaze-32": ((34, 34), 456, None),
+    "GridRoom-1": ((19, 19), 225, None),
+    "GridRoom-4": ((15, 15), 104, None),
+    "GridRoom-16": ((23, 23), 271, None),
+    "GridRoom-32": ((43, 23), 544, None),
+    "GridRoom-64": ((43, 43), 1088, None),
+    "GridRoomSym-4": ((15, 15), 104, None),
 }
 FOUR_ROOM = """\
 ###############
@@ -52,7 +65,7 @@ def flood(floor: np.ndarray) -> np.ndarray:
 
 class TestBuiltIn:
     def test_every_built_in_is_known_here(self):
-        assert set(BUILT_IN) == set(KNOWN)
+        assert set(MAZES) == set(KNOWN)
 
     @pytest.mark.parametrize("name", KNOWN)
     def test_size_states_goal_and_text(self, name):
@@ -134,7 +147,7 @@ class TestRefused:
     def test_unknown_name_near_to_none_gets_all(self):
         with pytest.raises(MazeError) as caught:
             read_maze("qqq")
-        assert all(name in str(caught.value) for name in BUILT_IN)
+        assert all(name in str(caught.value) for name in MAZES)
 
     def test_a_name_too_long_for_a_file(self):
         """A maze's text where its path should be."""

@@ -534,17 +534,18 @@ def test_the_cache_folder(platform, variables, expected, tmp_path, monkeypatch):
     assert storage.user_cache() == tmp_path / expected
 
 
-def test_a_folder_is_trimmed_to_its_youngest_files(tmp_path):
-    for age, name in enumerate(("youngest", "below/middle", "below/oldest")):
+def test_a_folder_is_trimmed_to_its_youngest_files_of_a_pattern(tmp_path):
+    for age, name in enumerate(("ours/youngest-cache", "ours/oldest-cache", "ours/notes", "theirs/x-cache")):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(100))
         os.utime(path, (1e9 - age, 1e9 - age))
-    storage.trim_folder(tmp_path, 300)
-    assert len(list(tmp_path.rglob("*"))) == 4
-    storage.trim_folder(tmp_path, 150)
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["youngest"]
-    storage.trim_folder(tmp_path / "nowhere", 0)
+    storage.trim_folder(tmp_path, "ours/*-cache", 200)
+    assert len(list(tmp_path.rglob("*"))) == 6
+    storage.trim_folder(tmp_path, "ours/*-cache", 150)
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"youngest-cache", "notes", "x-cache"}
+    storage.trim_folder(tmp_path / "nowhere", "*", 0)
 
 
 def test_a_private_folder_is_made_and_needs_room(tmp_path):

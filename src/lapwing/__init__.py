@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from lapwing.data.experience import Experience
     from lapwing.data.files import load_experience
     from lapwing.data.folders import save_episodes
+    from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
+    from lapwing.integrations.metric_logger import metric_logger
     from lapwing.integrations.online_learner import OnlineLearner
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
     from lapwing.integrations.torch import to_torch as to_torch
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
     from lapwing.runs.folder import load
     from lapwing.runs.learn import learn
     from lapwing.runs.reach import reach
+    from lapwing.runs.solve import action_model, solve
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
+    from lapwing.solving.model import ActionModel, Policy
 
 _HOMES = {
+    "ActionModel": "solving.model",
     "Agent": "agents.agent",
     "Experience": "data.experience",
     "Forward": "laplacian.forward",
@@ -53,9 +58,12 @@ _HOMES = {
     "Maze": "mazes",
     "OnlineLearner": "integrations.online_learner",
     "Reacher": "reaching.reacher",
+    "PastTermination": "envs.wrap",
+    "Policy": "solving.model",
     "Representation": "laplacian.representation",
     "VectorLaplacianObservation": "integrations.vector_wrappers",
     "VectorLaplacianReward": "integrations.vector_wrappers",
+    "action_model": "runs.solve",
     "collect": "data.collect",
     "compare_rewards": "runs.compare",
     "evaluate": "laplacian.evaluate",
@@ -64,16 +72,19 @@ _HOMES = {
     "load_agent": "agents.agent",
     "load_experience": "data.files",
     "load_reacher": "reaching.files",
+    "metric_logger": "integrations.metric_logger",
     "save_episodes": "data.folders",
     "open_target": "laplacian.target",
     "parse_maze": "mazes",
     "progress_bar": "cli.progress",
     "reach": "runs.reach",
     "read_maze": "mazes",
+    "solve": "runs.solve",
     "to_torch": "integrations.torch",
     "train": "runs.train",
 }
 __all__ = [
+    "ActionModel",
     "Agent",
     "Experience",
     "Forward",
@@ -86,11 +97,14 @@ __all__ = [
     "LearnSettings",
     "Maze",
     "OnlineLearner",
+    "PastTermination",
+    "Policy",
     "Reacher",
     "Representation",
     "VectorLaplacianObservation",
     "VectorLaplacianReward",
     "__version__",
+    "action_model",
     "collect",
     "compare_rewards",
     "evaluate",
@@ -99,12 +113,14 @@ __all__ = [
     "load_agent",
     "load_experience",
     "load_reacher",
+    "metric_logger",
     "open_target",
     "parse_maze",
     "progress_bar",
     "reach",
     "read_maze",
     "save_episodes",
+    "solve",
     "train",
 ]
 

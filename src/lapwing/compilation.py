@@ -22,10 +22,13 @@ from jax.experimental.compilation_cache import compilation_cache as jax_cache
 
 from lapwing import storage
 from lapwing._version import __version__
+from lapwing.errors import ConfigError
 
 SETTING, OFF = "LAPWING_COMPILATION_CACHE", ("off", "no", "false", "0")
 MOST_BYTES = 1 << 28
 """The oldest programs are deleted when all of them take more."""
+PROGRAMS = "lapwing-*/jit_*-cache"
+"""How JAX names them, in folders of ours: the folder that a user names may have files of other kinds."""
 LEAST_FREE = 1 << 28
 """With fewer bytes left on the disk nothing is kept."""
 
@@ -33,7 +36,8 @@ LEAST_FREE = 1 << 28
 @contextmanager
 def kept_programs() -> Iterator[None]:
     """Keep what is compiled inside, and load what was kept, if there is a folder for it; a decorator too."""
-    folder = None if jax.config.jax_compilation_cache_dir else programs_folder()
+    check_devices()
+    folder = None if getattr(jax.config, "jax_compilation_cache_dir", None) else programs_folder()
     if folder is None:
         yield
         return
@@ -51,6 +55,19 @@ def kept_programs() -> Iterator[None]:
         yield
     finally:
         _configure(before)
+
+
+def check_devices() -> None:
+    """Refuse a device that JAX is told to use and cannot find, as `JAX_PLATFORMS=cuda` without a GPU."""
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # which of them depends on the platform
+        asked = getattr(jax.config, "jax_platforms", None)
+        raise ConfigError(
+            f"JAX_PLATFORMS={asked} asks for a device that JAX cannot use here"
+            f"{f' ({error})' if str(error) else ''}; unset it or set it to cpu, or install JAX for that "
+            "device, such as pip install 'jax[cuda12]' for a GPU of NVIDIA's"
+        ) from error
 
 
 def _configure(options: dict) -> None:
@@ -89,4 +106,4 @@ def machine_digest() -> str:
 
 @cache
 def _trim_once(kept: Path) -> None:
-    storage.trim_folder(kept, MOST_BYTES)
+    storage.trim_folder(kept, PROGRAMS, MOST_BYTES)

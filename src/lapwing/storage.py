@@ -257,13 +257,13 @@ def is_private_folder(path: Path, *, free: int) -> bool:
         return False
 
 
-def trim_folder(path: Path, most: int) -> None:
-    """Delete the oldest files in the folder and below it until they take at most `most` bytes.
+def trim_folder(path: Path, pattern: str, most: int) -> None:
+    """Delete the oldest files that the pattern finds below the folder until they take at most `most` bytes.
 
     What another process deletes first, or what cannot be deleted, is passed over.
     """
     found = []
-    for file in path.rglob("*"):
+    for file in path.glob(pattern):
         with suppress(OSError):
             status = file.stat()
             found.append((status.st_mtime, status.st_size, file))

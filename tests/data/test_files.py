@@ -9,6 +9,7 @@ import sys
 import weakref
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -16,9 +17,12 @@ from lapwing.data import memory_map as mapped
 from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
 from lapwing.data.folders import save_episodes
+from lapwing.data.open import open_experience
+from lapwing.data.source import DataFile
 from lapwing.envs.gridworld import GridWorld
-from lapwing.errors import DatasetError, StorageError
+from lapwing.errors import ConfigError, DatasetError, LapwingError, StorageError
 from lapwing.mazes import read_maze
+from lapwing.settings.learn import LearnSettings
 
 TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
 
@@ -364,6 +368,8 @@ ENDLESS = """
 import itertools, sys
 import numpy as np
 from lapwing.data.folders import save_episodes
+from lapwing.data.open import open_experience
+from lapwing.data.source import DataFile
 
 def episodes():
     for number in itertools.count():
@@ -536,6 +542,8 @@ WRITE = """
 import sys
 import numpy as np
 from lapwing.data.folders import save_episodes
+from lapwing.data.open import open_experience
+from lapwing.data.source import DataFile
 
 rng = np.random.default_rng(0)
 walk = rng.standard_normal((1_024, 8)).astype(np.float32).cumsum(axis=0) / 20
@@ -574,3 +582,55 @@ def test_learning_from_more_than_is_held(tmp_path):
     measured = json.loads(done.stdout)
     assert measured["peak"] - measured["imported"] < ABOVE_IMPORT
     assert len(measured["eigenvalues"]) == 4
+
+
+class TestKeys:
+    """Files whose arrays have names of their own."""
+
+    @pytest.fixture(params=["data.npz", "data.hdf5"])
+    def renamed(self, request, tmp_path) -> Path:
+        path, walk = tmp_path / request.param, np.arange(12.0).reshape(6, 2)
+        arrays = {"obs": walk, "done": np.array([0, 0, 1, 0, 0, 1]), "observations": np.zeros((2, 1))}
+        if path.suffix == ".npz":
+            np.savez(path, **arrays)
+        else:
+            with h5py.File(path, "w") as file:
+                for name, array in arrays.items():
+                    file[name] = array
+        return path
+
+    def test_they_are_read_by_those_names(self, renamed):
+        experience = load_experience(renamed, {"observations": "obs", "ends": "done"})
+        np.testing.assert_array_equal(experience.observations, np.arange(12.0).reshape(6, 2))
+        np.testing.assert_array_equal(experience.lengths, [3, 3])
+        settings = LearnSettings.from_keywords({"keys": {"observations": "obs", "ends": "done"}})
+        assert open_experience(DataFile(renamed), settings).sha256() == experience.sha256()
+
+    def test_within_groups_of_hdf5(self, tmp_path):
+        with h5py.File(tmp_path / "groups.h5", "w") as file:
+            file["data/obs"], file["data/done"] = np.arange(4.0)[:, None], np.array([0, 0, 0, 1])
+        keys = {"observations": "data/obs", "ends": "data/done"}
+        assert load_experience(tmp_path / "groups.h5", keys).n_transitions == 3
+
+    @pytest.mark.parametrize(
+        ("keys", "named"),
+        [({"observations": "seen"}, "seen.*obs"), ({"obs": "observations"}, "'obs'")],
+    )
+    def test_names_that_are_not_there(self, renamed, keys, named):
+        with pytest.raises(LapwingError, match=named):
+            load_experience(renamed, keys)
+
+    def test_a_folder_has_lapwings_names(self, tmp_path):
+        save_episodes(tmp_path / "folder", [np.zeros((3, 1))])
+        with pytest.raises(ConfigError, match="keys"):
+            load_experience(tmp_path / "folder", {"observations": "obs"})
+
+    @pytest.mark.parametrize("keys", [("obs",), ("=obs",), ("observations=",)])
+    def test_what_is_no_pair_is_refused(self, keys):
+        with pytest.raises(ConfigError, match="keys"):
+            LearnSettings(keys=keys)
+
+    def test_without_them_the_error_names_the_likely_array(self, tmp_path):
+        np.savez(tmp_path / "data.npz", obs=np.zeros((3, 2)), done=[0, 0, 1])
+        with pytest.raises(DatasetError, match="observations=obs"):
+            load_experience(tmp_path / "data.npz")

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import pickle
 import random
 import sys
 from pathlib import Path
@@ -105,6 +106,19 @@ def test_a_file_that_is_not_there_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"unknown target|no data file"):
         read_source(name)
+
+
+@pytest.mark.parametrize("name", ["data.pkl", "data.PT", "data.parquet", "data.csv"])
+def test_data_of_another_format_is_refused_with_what_to_do(tmp_path, name):
+    (tmp_path / name).write_bytes(pickle.dumps({"observations": [1, 2]}))
+    with pytest.raises(ConfigError, match=rf"{name} .*\.npz"):
+        read_source(tmp_path / name)
+
+
+def test_a_file_that_is_no_text_is_not_taken_for_a_maze(tmp_path):
+    (tmp_path / "what.bin").write_bytes(b"\x80\x04\x95" * 9)
+    with pytest.raises(ConfigError, match=r"what\.bin .*\.npz, \.hdf5"):
+        read_source(tmp_path / "what.bin")
 
 
 def test_a_maze_file_that_cannot_be_walked_is_refused(tmp_path):
@@ -335,6 +349,31 @@ class TestMakeEnv:
         with pytest.raises(ConfigError, match=rf"bad_env\.py .*\({message}"):
             make_env(f"{path}:Line")
         assert not [name for name in sys.modules if "bad_env" in name]
+
+    def test_a_function_that_makes_one(self, tmp_path):
+        path = tmp_path / "factories.py"
+        path.write_text(
+            "import gymnasium\n"
+            "def make():\n    return gymnasium.make('CartPole-v1', max_episode_steps=7)\n"
+            "def number():\n    return 3\n"
+            "def needs(size):\n    return None\n"
+            "def vec():\n"
+            "    from stable_baselines3.common.env_util import make_vec_env\n"
+            "    return make_vec_env('CartPole-v1', 2)\n"
+        )
+        assert make_env(f"{path}:make").spec.max_episode_steps == 7  # pyright: ignore[reportOptionalMemberAccess]
+        assert make_envs(f"{path}:make", 2).num_envs == 2  # pyright: ignore[reportAttributeAccessIssue]
+        for name, named in (("number", "int"), ("needs", "size"), ("mak", "make"), ("vec", "VecEnv")):
+            with pytest.raises(ConfigError, match=named):
+                make_env(f"{path}:{name}")
+
+    def test_a_package_that_registers_it_is_found_or_named(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "shimmy", None)  # as if it were not installed
+        with pytest.raises(ConfigError, match=r"dm_control/x-v0.*pip install shimmy"):
+            make_env("dm_control/x-v0")
+        with pytest.raises(ConfigError, match=r"gym:PACKAGE:Own-v0"):
+            make_env("Own-v0")
+        assert env_name(make_env("PointMaze_UMaze-v3")) == "PointMaze_UMaze-v3"
 
     def test_a_file_without_environments(self, tmp_path):
         (tmp_path / "plain.py").write_text("x = 1\n")

@@ -16,11 +16,11 @@ from scipy.stats import chi2
 import lapwing  # noqa: F401 (registers the environments)
 from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL, GridWorld, GridWorldEnv, random_walks
 from lapwing.errors import ConfigError, LapwingWarning
-from lapwing.mazes import Maze, parse_maze, read_maze
+from lapwing.mazes import MAZES, Maze, parse_maze, read_maze
 
 NAMES = ("OneRoom", "TwoRoom", "HardMaze", "FourRoom")
 KINDS = ("index", "position", "image")
-IDS = [*(f"lapwing/{name}-v0" for name in NAMES), "lapwing/Maze-v0"]
+IDS = [*(f"lapwing/{name}-v0" for name in MAZES), "lapwing/Maze-v0"]
 # L-shaped, open at the border, with a dead end: what the built-in mazes have not.
 CROOKED = parse_maze("..#G\n.#..\n...#\n", name="Crooked")
 

@@ -15,7 +15,8 @@ from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian import choose as resolving
 from lapwing.laplacian import train as learning
 from lapwing.laplacian.chain import dense, empirical_chain
-from lapwing.laplacian.choose import SCARCE_VISITS, held_out_stop, is_scarce, resolve
+from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.early_stopping import SCARCE_VISITS, held_out_stop, is_scarce
 from lapwing.laplacian.evaluate import evaluate
 from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import embed_batch

@@ -52,9 +52,12 @@ def experience_of(walks: np.ndarray) -> Experience:
     return Experience.from_episodes(np.asarray(walks, np.float32))
 
 
-def cosines(found: np.ndarray, known: Known) -> np.ndarray:
-    """The cosine of each function found with the known ones of its eigenvalue, the constant left out."""
+def cosines(found: np.ndarray, known: Known, nearly: float = 1e-5) -> np.ndarray:
+    """The cosine of each function found with the known ones of its eigenvalue, the constant left out.
+
+    Eigenvalues whose ratio is within `nearly` of 1 count as one.
+    """
     found = found / np.sqrt(np.mean(found**2, axis=0))
     overlaps = found.T @ known.functions / len(found)
-    same = np.isclose(known.eigenvalues[:, None], known.eigenvalues)
+    same = np.isclose(known.eigenvalues[: len(overlaps), None], known.eigenvalues, rtol=nearly)
     return np.sqrt(np.sum(np.where(same, overlaps, 0) ** 2, axis=1))[1:]

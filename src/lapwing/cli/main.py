@@ -1,9 +1,10 @@
-"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `train`, `reach`, `reproduce`.
+"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `reach`, `train`, `reproduce`.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
 
+import io
 import json
 import os
 import sys
@@ -14,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Train, TrainInArena
+from lapwing.cli.option_names import as_typed
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
 from lapwing.cli.parse import parse
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from lapwing.figures.reproduce import Reproduced
+    from lapwing.progress import OnProgress
     from lapwing.runs.learn import Outcome
     from lapwing.runs.reach import ReachOutcome
     from lapwing.runs.train_ddpg import ControlOutcome
@@ -31,12 +34,15 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exits with 2 on a user's mistake."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a console or a pipe that has no φ gets a question mark
+            stream.reconfigure(errors="replace")
     try:
         command = parse(arguments)
         _show_warnings_as_lines()
         _COMMANDS[type(command)](command)
     except LapwingError as error:
-        print(f"lapwing: {error}", file=sys.stderr)
+        print(f"lapwing: {as_typed(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except OSError as error:  # a folder that is gone, unreadable, or whose name is too long
         print(f"lapwing: {error.filename or 'the system'}: {error.strerror or error}", file=sys.stderr)
@@ -61,10 +67,31 @@ def _in_folder(
     console, out = stderr_console(), command.out or _new_folder(command.target, ending)
     options = {"out": out, "overwrite": command.overwrite, "resume": command.resume}
     with kept_programs():
-        with _resumable(out, console), progress_bar(console) as on_progress:
-            outcome = work(**options, on_progress=on_progress)
+        with _resumable(out, console), progress_bar(console) as bar, _logged(command, out, bar) as log:
+            outcome = work(**options, on_progress=log)
+            if command.log:
+                log("result", 1, 1, _numbers_in(outcome.result))
         with _held(out):
             show(outcome, out, console, as_json=command.json)
+
+
+@contextmanager
+def _logged(command: Learn | Train | TrainInArena, out: Path, bar: "OnProgress") -> Iterator["OnProgress"]:
+    """The callback of the bar, and with it what `--log` asks for."""
+    if not command.log:
+        yield bar
+        return
+    from lapwing.integrations.metric_logger import metric_logger
+
+    board = Path("runs") / "tensorboard" / out.name if "tensorboard" in command.log else None
+    run = {"project": "lapwing", "name": out.name} if "wandb" in command.log else None
+    with metric_logger(tensorboard=board, wandb=run, also=bar) as log:
+        yield log
+
+
+def _numbers_in(result: dict[str, Any]) -> dict[str, float]:
+    """The single numbers among the measures."""
+    return {name: value for name, value in result.items() if isinstance(value, int | float)}
 
 
 def _learn(command: Learn) -> None:
@@ -85,7 +112,7 @@ def _data(command: Data) -> None:
     from lapwing.cli.report import inspection_table
     from lapwing.runs.inspect import inspect
 
-    found = inspect(command.source, command.observation_key)
+    found = inspect(command.source, command.observation_key, command.keys)
     if command.json:
         print(json.dumps(found.as_json()))
     else:
@@ -149,6 +176,33 @@ def _audit(command: Audit) -> None:
     console.print(f"{pictures[0]}: the maps")
     if command.json:
         print(json.dumps([audit.as_json() for audit in comparison.audits], allow_nan=False))
+
+
+def _solve(command: Solve) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.cli.solve_report import draw_solved, solved_table
+    from lapwing.runs.solve_maze import solve_maze
+    from lapwing.settings.agents import read_cell
+
+    if not command.target or command.reward is None:
+        raise ConfigError("name a maze and a reward: lapwing solve FourRoom --reward goal=1,1")
+    start = None if command.start is None else read_cell(command.start, "start")
+    console = stderr_console()
+    with progress_bar(console) as on_progress:
+        solved = solve_maze(
+            command.target,
+            command.reward,
+            gamma=command.gamma,
+            dim=command.dim,
+            start=start,
+            on_progress=on_progress,
+        )
+    out = command.out or Path("runs") / f"{solved.world.maze.name}-solve"
+    picture = draw_solved(solved, out)
+    console.print(solved_table(solved))
+    console.print(f"{picture}: reward, value, moves and path")
+    if command.json:
+        print(json.dumps(solved.result, allow_nan=False))
 
 
 def _train(command: Train) -> None:
@@ -304,7 +358,7 @@ def _show_warnings_as_lines() -> None:
 
     def show(message, category, filename, lineno, file=None, line=None):
         if issubclass(category, LapwingWarning):
-            print(f"warning: {message}", file=sys.stderr)
+            print(f"warning: {as_typed(str(message))}", file=sys.stderr)
         else:
             original(message, category, filename, lineno, file, line)
 
@@ -317,6 +371,7 @@ _COMMANDS: dict[type, Callable[[Any], None]] = {
     Data: _data,
     Evaluate: _evaluate,
     Audit: _audit,
+    Solve: _solve,
     Train: _train,
     TrainInArena: _train_in_arena,
     Reach: _reach,

@@ -28,6 +28,11 @@ class RunOptions:
     """Replace the run that is in the folder."""
     resume: bool = False
     """Resume the run in the folder where it was interrupted."""
+    log: Annotated[
+        tuple[Literal["tensorboard", "wandb"], ...],
+        tyro.conf.arg(metavar="{tensorboard,wandb}", help_behavior_hint=""),
+    ] = ()
+    """Log metrics to TensorBoard, in runs/tensorboard, or to Weights & Biases, or to both."""
     json: bool = False
     """Print the measures as one line of JSON on standard output, and nothing else there."""
 
@@ -54,7 +59,7 @@ class Learn(RunOptions, LearnSettings):
 
     lapwing learn gym:CartPole-v1 --transitions 100000: a Gymnasium environment.
 
-    lapwing learn gym:my_env.py:MyEnv: one of your own, the class MyEnv in my_env.py.
+    lapwing learn gym:my_env.py:MyEnv: one of your own, a class or a function in my_env.py.
 
     lapwing learn PlaneFourRoom: continuous positions, compared with a fine discretisation.
 
@@ -64,10 +69,10 @@ class Learn(RunOptions, LearnSettings):
     """
 
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
-    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, or a text file), the same with continuous positions
-    (PlaneFourRoom, or Plane:my_maze.txt), an arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or
-    Point:my_maze.txt), gym:ENV_ID, gym:FILE.py:CLASS, an .npz or .hdf5 file or a folder of data, minari:NAME,
-    or ogbench:NAME."""
+    """A maze (OneRoom, TwoRoom, HardMaze, FourRoom, those of ALLO's benchmark such as GridRoom-16 and
+    GridMaze-32, or a text file), the same with continuous positions (PlaneFourRoom, or Plane:my_maze.txt), an
+    arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or Point:my_maze.txt), gym:ENV_ID,
+    gym:FILE.py:NAME, an .npz or .hdf5 file or a folder of data, minari:NAME, or ogbench:NAME."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,8 @@ class Data:
     """An .npz or .hdf5 file, a folder of lapwing.save_episodes, minari:NAME, or ogbench:NAME."""
     observation_key: str | None = None
     """Which part of Dict observations to look at."""
+    keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
+    """Which array of a file is which, where it has names of its own: observations=obs ends=done."""
     json: bool = False
     """Print what was found as one line of JSON on standard output."""
 
@@ -140,6 +147,42 @@ class Audit:
     """Where the picture goes."""
     json: bool = False
     """Print the audits as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a reward in a maze at once: value, moves and a path, against the best that there is.
+
+    lapwing solve GridRoom-16 --reward goal=2,2: φ is learned first (seconds), then the reward is solved.
+
+    lapwing solve runs/FourRoom --reward "goal=1,1 -1=7,4": with the φ of a run; several cells.
+
+    lapwing solve FourRoom --reward map.txt: a map like the maze, . for 0, 1 to 9, a to i for -1 to -9.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MAZE|RUN", help_behavior_hint="")] = (
+        ""
+    )
+    """A maze, or a run of lapwing learn in one."""
+    reward: Annotated[
+        str | None, tyro.conf.arg(metavar="goal=ROW,COLUMN|FILE", help_behavior_hint="(required)")
+    ] = None
+    """Cells and what arriving there gives, goal= for 1; or a painted map of the maze."""
+    gamma: float = 0.98
+    """The discount."""
+    dim: Annotated[int | None, chosen_by_lapwing("50, or all states where they are fewer")] = None
+    """How many eigenfunctions are learned."""
+    start: Annotated[
+        str | None,
+        tyro.conf.arg(metavar="ROW,COLUMN", help_behavior_hint="(default: the cell of least value)"),
+    ] = None
+    """The cell where the path begins."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: runs/MAZE-solve)")
+    ] = None
+    """Where the picture goes."""
+    json: bool = False
+    """Print the result as one line of JSON on standard output."""
 
 
 @dataclass(frozen=True)

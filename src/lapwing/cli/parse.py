@@ -7,7 +7,9 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 from lapwing._version import __version__
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Train, TrainInArena
+from lapwing.cli.help import ABOUT, SUMMARIES, grouped_help
+from lapwing.cli.option_names import COMMANDS, check_options
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings.agents import CONTROL_PRESETS
@@ -53,38 +55,54 @@ def parse(arguments: list[str]) -> Any:
     command, target = (arguments or [""])[0], ""
     if command in _TARGETED:
         target, arguments = _target_first(arguments)
+    if command in COMMANDS:
+        check_options(arguments[1:], _kinds(command, target))
     preset = _preset_in(arguments, PRESETS, "default") if command == "learn" else "default"
     default = Learn(**vars(PRESETS[preset]))
-    learn = Annotated[Learn, tyro.conf.subcommand("learn", default=default)]
-    data = Annotated[Data, tyro.conf.subcommand("data")]
-    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    audit = Annotated[Audit, tyro.conf.subcommand("audit")]
-    train = _train_options(target if command == "train" else "", arguments)
-    reach = Annotated[Reach, tyro.conf.subcommand("reach")]
-    reproduce = Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
-    return tyro.cli(
-        learn | data | evaluate | audit | train | reach | reproduce,  # type: ignore[arg-type]
-        prog="lapwing",
-        description="Laplacian state representations from reinforcement-learning experience.",
-        args=arguments,
-        config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
-        registry=_NUMBERS,
-    )
+    about: dict[str, Any] = {} if command in COMMANDS else SUMMARIES
+    learn = _subcommand("learn", Learn, about, default=default)
+    data = _subcommand("data", Data, about)
+    evaluate = _subcommand("evaluate", Evaluate, about)
+    audit = _subcommand("audit", Audit, about)
+    solve = _subcommand("solve", Solve, about)
+    train = _train_options(target if command == "train" else "", arguments, about)
+    reach = _subcommand("reach", Reach, about)
+    reproduce = _subcommand("reproduce", Reproduce, about)
+    with grouped_help(command):
+        return tyro.cli(
+            learn | data | evaluate | audit | solve | train | reach | reproduce,  # type: ignore[arg-type]
+            prog="lapwing",
+            description=ABOUT,
+            args=arguments,
+            config=(tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff),
+            registry=_NUMBERS,
+        )
+
+
+def _subcommand(name: str, kind: type, about: Mapping[str, str], **options: Any) -> Any:
+    """A command; in the list of all of them it has one line of description, alone all of its docstring."""
+    return Annotated[kind, tyro.conf.subcommand(name, description=about.get(name), **options)]
+
+
+def _kinds(command: str, target: str) -> tuple[type, ...]:
+    """The dataclasses whose options a command with this target may have."""
+    if command != "train" or not target:
+        return COMMANDS[command]
+    return (TrainInArena,) if is_arena(target) else (Train,)
 
 
 def _check_command(arguments: list[str]) -> None:
-    commands = ("learn", "data", "evaluate", "audit", "train", "reach", "reproduce")
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
-        raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], COMMANDS)}")
 
 
-def _train_options(target: str, arguments: list[str]) -> Any:
+def _train_options(target: str, arguments: list[str], about: Mapping[str, str]) -> Any:
     """An agent in an arena has other settings than one in a maze."""
     if not is_arena(target):
-        return Annotated[Train, tyro.conf.subcommand("train")]
+        return _subcommand("train", Train, about)
     preset = CONTROL_PRESETS[_preset_in(arguments, CONTROL_PRESETS, "quick")]
     default = TrainInArena(**vars(preset))
-    return Annotated[TrainInArena, tyro.conf.subcommand("train", default=default)]
+    return _subcommand("train", TrainInArena, about, default=default)
 
 
 def _target_first(arguments: list[str]) -> tuple[str, list[str]]:
@@ -125,12 +143,18 @@ def _is_number(word: str) -> bool:
 
 _TARGETED: dict[str, tuple[type, ...]] = {
     "learn": (Learn,),
+    "solve": (Solve,),
     "train": (Train, TrainInArena),
     "reach": (Reach,),
     "reproduce": (Reproduce,),
 }
 """The commands with one target, and their options."""
-_LISTS: dict[str, Callable[[str], bool]] = {"hidden": _is_number, "only": lambda word: "=" in word}
+_LISTS: dict[str, Callable[[str], bool]] = {
+    **dict.fromkeys(("hidden", "bumps", "bump_width", "slowness", "cutoff"), _is_number),
+    **dict.fromkeys(("only", "keys"), lambda word: "=" in word and ":" not in word),
+    "log": lambda word: word in ("tensorboard", "wandb"),
+    "wrap": lambda word: ":" in word and not word.startswith(("-", "gym:")),
+}
 """The options that take a list, and what is a value in it."""
 
 

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lapwing.laplacian.held_out import AGREEMENT, CLEARLY
+from lapwing.laplacian.held_out import CLEARLY
 
 TOO_FEW = 10
 """Fewer held-out transitions than so many times the eigenfunctions say little."""
+GOOD_COSINE = 0.9
+"""From this cosine with the exact one on, an eigenfunction counts as found."""
 ALMOST = 0.02
 """A cosine is as high as the data allows if it is lower by no more than this."""
 MOST = 0.9
@@ -65,8 +67,8 @@ def _against_lacking(settings: dict[str, Any]) -> str:
 
 def _against_truth(result: dict[str, Any]) -> Verdict:
     cosines, mean, floor = (result[name] for name in ("cosine", "cosine_mean", "cosine_floor"))
-    good = [index for index, cosine in enumerate(cosines) if cosine >= AGREEMENT]
-    words = f"{len(good)} of {len(cosines)} eigenfunctions have a cosine of {AGREEMENT} with the exact ones"
+    good = [index for index, cosine in enumerate(cosines) if cosine >= GOOD_COSINE]
+    words = f"{len(good)} of {len(cosines)} eigenfunctions have a cosine of {GOOD_COSINE} with the exact ones"
     if len(good) == len(cosines):
         return Verdict(f"{words}.", _use(result))
     if floor is not None and mean < floor - ALMOST:

@@ -13,6 +13,8 @@ from lapwing.data.experience import Experience
 from lapwing.data.observations import View, view_of, warn_of_form
 from lapwing.data.rollouts import Policy, Progress, step_single, step_vector, stored_dtype
 from lapwing.envs.gridworld import GridWorld, random_walks
+from lapwing.envs.make import refuse_vec_env
+from lapwing.envs.wrap import PastTermination
 from lapwing.errors import ConfigError
 from lapwing.settings.checks import check_size, checked
 
@@ -62,6 +64,7 @@ def collect(
     *,
     policy: Policy | None = None,
     observation_key: str | None = None,
+    past_termination: bool = False,
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> Experience:
@@ -74,6 +77,7 @@ def collect(
         policy: maps an observation (of a vector, a batch of them) to an action; None draws uniformly from
             the action space.
         observation_key: which part of Dict observations φ will see.
+        past_termination: step on where the environment says that an episode terminated; truncation ends it.
         seed: for the environment and the random actions.
         on_progress: called now and then with (done, all).
 
@@ -85,11 +89,14 @@ def collect(
     """
     transitions = checked("transitions", transitions, whole=True, least=1, below=2**31)
     seed = checked("seed", seed, whole=True, least=0, below=2**32)
+    refuse_vec_env(env)
     for name in ("observation_space", "action_space"):
         if getattr(env, name, None) is None:
             raise ConfigError(f"the environment has no {name}; give a gymnasium.Env with both spaces")
     if policy is not None and not callable(policy):
         raise ConfigError(f"policy must be a function of the observation, not {policy!r}")
+    if past_termination:
+        env = _past_termination(env)
     if isinstance(env, VectorEnv):
         view, stepped = view_of(env.single_observation_space, observation_key), step_vector
     else:
@@ -100,6 +107,15 @@ def collect(
     if on_progress:
         on_progress(transitions, transitions)
     return experience_of(view, *rollout)
+
+
+def _past_termination(env: gymnasium.Env | VectorEnv) -> gymnasium.Env:
+    if isinstance(env, VectorEnv):
+        raise ConfigError(
+            "past_termination goes with a single environment, for a vector of them resets itself; "
+            "wrap each in lapwing.PastTermination"
+        )
+    return PastTermination(env)
 
 
 def experience_of(

@@ -3,6 +3,7 @@
 All are checked when they are read: shapes, NaN, and the SHA-256 that they carry. Nothing in them is run.
 """
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,26 +14,32 @@ from lapwing.data.experience import Experience
 from lapwing.data.folders import is_data_folder, load_folder, without_manifest
 from lapwing.data.hdf5 import HDF5_SUFFIXES, datasets_in, read_datasets
 from lapwing.data.layouts import KEYS, experience_in
-from lapwing.errors import DatasetError
+from lapwing.errors import ConfigError, DatasetError, nearest
 
 FILE_SUFFIXES = (".npz", *HDF5_SUFFIXES)
 """Of the files that `load_experience` reads."""
 
 
-def load_experience(path: str | Path) -> Experience:
+def load_experience(path: str | Path, keys: Mapping[str, str] | None = None) -> Experience:
     """Read an .npz or HDF5 file, or a folder of `save_episodes`, whose observations are memory-mapped.
 
     A file holds `observations` with `lengths`, or with `ends`, or with what D4RL and OGBench mark episodes
     by: `terminals`, `timeouts`, `dones`, `next_observations`; and `actions` and `rewards`, if there are any.
     docs/data.md has the layouts. Pickled content is refused, never run.
+
+    Args:
+        path: of the file or folder.
+        keys: what the file calls those arrays, where its names are others: `{"observations": "obs"}`.
     """
     path = Path(path)
     if is_data_folder(path):
+        if keys:
+            raise ConfigError(f"keys go with .npz and HDF5 files, and {path} is a folder; leave them out")
         return load_folder(path)
     with suppress(OSError):  # no folder can have such a name; what reads archives says so
         if path.is_dir():
             raise DatasetError(without_manifest(path))
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, keys)
     digest = arrays.pop("sha256", None)
     try:
         experience = experience_in(arrays, held=array_names(path))
@@ -46,10 +53,26 @@ def load_experience(path: str | Path) -> Experience:
     return experience
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file that lapwing looks at, by their names."""
+def read_arrays(path: Path, keys: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a file that lapwing looks at, by lapwing's names for them."""
     read = read_datasets if path.suffix in HDF5_SUFFIXES else read_archive
-    return read(path, (*KEYS, "sha256"))
+    if not keys:
+        return read(path, (*KEYS, "sha256"))
+    for role in keys:
+        if role not in KEYS:
+            raise ConfigError(f"keys name {role!r}, which is no array of lapwing's; {nearest(role, KEYS)}")
+    names = {role: keys.get(role, role) for role in KEYS}
+    found = read(path, tuple(dict.fromkeys(names.values())))
+    for role, name in keys.items():
+        if name not in found:
+            held = ", ".join(array_names(path))
+            raise DatasetError(f"{path} holds no array {name!r}, as keys name for {role}; it holds {held}")
+    return {role: found[name] for role, name in names.items() if name in found}
+
+
+def as_keys(pairs: Iterable[str]) -> dict[str, str]:
+    """The setting `keys`, pairs such as `observations=obs`, as `load_experience` takes them."""
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def array_names(path: Path) -> list[str]:

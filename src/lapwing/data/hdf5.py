@@ -50,7 +50,7 @@ def read_datasets(path: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:
     """The wanted arrays at the top of an HDF5 file; those that it does not hold are absent."""
     with _opened_file(path) as file:
         there = set(file)
-        columns = {name: _column(file, name, path) for name in wanted if name in there}
+        columns = {name: _column(file, name, path) for name in wanted if name.partition("/")[0] in there}
         check_size(str(path), list(columns.values()))
         return {name: column.read() for name, column in columns.items()}
 

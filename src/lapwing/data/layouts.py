@@ -23,6 +23,7 @@ FLAGS = ("ends", "terminals", "timeouts", "dones")
 ROWS = (*FLAGS, "next_observations", "actions", "rewards")
 """What has a row for each observation, where there are no lengths."""
 KEYS = ("observations", "lengths", *ROWS, "table")
+_OBSERVED = ("obs", "observation", "states", "state", "s", "x", "obses")
 JUMP = 5.0
 """A step is a jump if it is so many times as long as nine in ten of the steps at most are."""
 FEWEST_JUMPS = 5
@@ -241,4 +242,8 @@ def _nothing_observed(names: Iterable[str]) -> str:
     held = sorted(names)
     if "actions" in held:
         return "it holds actions but no observations, and φ is learned from what was observed: add the array"
-    return f"there is no array 'observations'; it holds {', '.join(held) or 'nothing'}"
+    likely = next((name for name in held if name.casefold() in _OBSERVED), "NAME")
+    return (
+        f"there is no array 'observations'; it holds {', '.join(held) or 'nothing'}: say which one they are "
+        f"with --keys observations={likely}, and what marks the end of episodes with ends=NAME"
+    )

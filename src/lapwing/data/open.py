@@ -1,5 +1,6 @@
 """Experience from a source: data is loaded, environments are stepped as the settings say."""
 
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -9,7 +10,7 @@ from gymnasium.vector import VectorEnv
 
 from lapwing.data.collect import Policy, Progress, collect, collect_walks, experience_of
 from lapwing.data.experience import Experience
-from lapwing.data.files import load_experience
+from lapwing.data.files import as_keys, load_experience
 from lapwing.data.minari import MinariData
 from lapwing.data.ogbench import OGBenchData
 from lapwing.data.source import DataFile, GymEnv, Source, kind_of
@@ -18,6 +19,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import Env, make_envs
 from lapwing.envs.plane import Plane, random_walks
 from lapwing.envs.simulator import Simulator, random_episodes
+from lapwing.envs.wrap import PastTermination, wrapped
 from lapwing.errors import ConfigError
 from lapwing.mazes import Maze
 from lapwing.settings.learn import PRESETS, LearnSettings
@@ -28,6 +30,9 @@ _APPLIES_TO = {
     "stay": (Maze,),
     "observation": (Maze, Arena),
     "num_envs": (GymEnv,),
+    "wrap": (GymEnv,),
+    "past_termination": (GymEnv, gymnasium.Env),
+    "keys": (DataFile,),
     "observation_key": (GymEnv, MinariData, gymnasium.Env, VectorEnv),
 }
 """Which kinds of source a setting goes with."""
@@ -36,6 +41,7 @@ _KINDS = {
     Arena: "arenas",
     Plane: "planes",
     GymEnv: "environments by name",
+    DataFile: "data files",
     MinariData: "Minari data sets",
     gymnasium.Env: "environments",
 }
@@ -61,7 +67,7 @@ def open_experience(
     if isinstance(source, Experience):
         return source
     if isinstance(source, DataFile):
-        return load_experience(source.path)
+        return load_experience(source.path, as_keys(settings.keys))
     if isinstance(source, MinariData):
         return experience_of(*source.read(settings.observation_key))
     if isinstance(source, OGBenchData):
@@ -128,13 +134,19 @@ def _from_env(
     named = isinstance(source, GymEnv)
     # A policy is written for one observation, unless a number of environments is asked for.
     num_envs = 1 if policy is not None and settings.num_envs is None else settings.num_envs
-    env = make_envs(source.env_id, num_envs) if named else source
+    wrap = partial(wrapped, names=settings.wrap) if settings.wrap else None
+    if settings.past_termination and named:
+        inner = wrap or (lambda env: env)
+        env = make_envs(source.env_id, num_envs, lambda env: PastTermination(inner(env)))
+    else:
+        env = make_envs(source.env_id, num_envs, wrap) if named else source
     try:
         return collect(
             env,
             settings.transitions,
             policy=policy,
             observation_key=settings.observation_key,
+            past_termination=settings.past_termination and not named,
             seed=settings.seed,
             on_progress=on_progress,
         )

@@ -15,10 +15,10 @@ from lapwing.data.minari import MinariData, open_minari
 from lapwing.data.ogbench import PREFIX as OGBENCH
 from lapwing.data.ogbench import OGBenchData, Progress, open_ogbench
 from lapwing.envs.arena import Arena, open_arena, parse_arena
-from lapwing.envs.make import Env, env_name
+from lapwing.envs.make import Env, env_name, refuse_vec_env
 from lapwing.envs.plane import Plane, open_plane, parse_plane
 from lapwing.errors import CheckpointError, ConfigError, DatasetError, nearest
-from lapwing.mazes import BUILT_IN, Maze, arena_names, is_arena, is_plane, parse_maze, plane_names, read_maze
+from lapwing.mazes import MAZES, Maze, arena_names, is_arena, is_plane, parse_maze, plane_names, read_maze
 from lapwing.storage import file_sha256
 
 
@@ -35,6 +35,18 @@ class GymEnv:
 
     env_id: str
 
+
+_PICKLE = "a pickle, which lapwing never opens, for to open one can run any code in it"
+_FOREIGN = {
+    **dict.fromkeys((".pkl", ".pickle", ".pt", ".pth", ".joblib"), _PICKLE),
+    **dict.fromkeys((".csv", ".json", ".jsonl"), "a text file without shapes"),
+    **dict.fromkeys((".mat", ".parquet", ".arrow", ".zarr", ".tfrecord"), "of no format that lapwing reads"),
+}
+"""Files that data comes in, and why lapwing does not read them."""
+_SAVE_AS = (
+    "load it in Python and save its arrays, numpy.savez('data.npz', observations=..., ends=...), or give "
+    "episodes to lapwing.learn as they are"
+)
 
 Source = Maze | Arena | Plane | DataFile | MinariData | OGBenchData | GymEnv | Env | Experience
 
@@ -55,6 +67,7 @@ def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
         return source
     if isinstance(source, str | Path):
         return _named(str(source), Path(source))
+    refuse_vec_env(source)
     if isinstance(source, Iterable) and not isinstance(source, np.ndarray | dict | bytes):
         return Experience.from_episodes(source)
     if isinstance(source, type) and issubclass(source, gymnasium.Env):
@@ -92,14 +105,16 @@ def _named(text: str, path: Path) -> Source:
     if text.startswith(OGBENCH):
         found = open_ogbench(text)
         return found if isinstance(found, OGBenchData) else DataFile(found)
-    if text in BUILT_IN:
+    if text in MAZES:
         return read_maze(text)
     if is_arena(text):
         return open_arena(text)
     if is_plane(text):
         return open_plane(text)
     if path.suffix == ".py" or ".py:" in text:
-        raise ConfigError(f"an environment in a file of your own is named gym:FILE.py:CLASS, not {text}")
+        raise ConfigError(f"an environment in a file of your own is named gym:FILE.py:NAME, not {text}")
+    if path.suffix.lower() in _FOREIGN:
+        raise ConfigError(f"{path} is {_FOREIGN[path.suffix.lower()]}; {_SAVE_AS}")
     if _is_file(path):
         return DataFile(path) if path.suffix in (*FILE_SUFFIXES, ".npy") else read_maze(path)
     if _is_file(path / MANIFEST):
@@ -115,7 +130,7 @@ def _named(text: str, path: Path) -> Source:
         raise ConfigError(f"no data file {path}; check the path")
     raise ConfigError(
         f"unknown target {text!r}: it is neither a maze nor a file; "
-        f"{nearest(text, (*BUILT_IN, *plane_names(), *arena_names()))} "
+        f"{nearest(text, (*MAZES, *plane_names(), *arena_names()))} "
         "(or give the path of a maze .txt or a data .npz or .hdf5, gym:ENV_ID, minari:NAME, or ogbench:NAME)"
     )
 

@@ -2,7 +2,7 @@
 
 import gymnasium
 
-from lapwing.mazes import ARENAS, BODY_NAMES, BUILT_IN, PLANE
+from lapwing.mazes import ARENAS, BENCHMARK, BODY_NAMES, BUILT_IN, PLANE
 
 GRIDWORLD = "lapwing.envs.gridworld:GridWorldEnv"
 PLANES = "lapwing.envs.plane:PlaneEnv"
@@ -19,6 +19,8 @@ def register_environments() -> None:
     for name in BUILT_IN:
         _register(f"lapwing/{name}-v0", GRIDWORLD, 50, {"maze": name})
         _register(f"lapwing/{PLANE}{name}-v0", PLANES, 50, {"maze": name})
+    for name in BENCHMARK:
+        _register(f"lapwing/{name}-v0", GRIDWORLD, 50, {"maze": name})
     _register("lapwing/Maze-v0", GRIDWORLD, 50, {})
     _register(f"lapwing/{PLANE}Maze-v0", PLANES, 50, {})
     for body in BODY_NAMES:

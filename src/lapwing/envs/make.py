@@ -1,4 +1,4 @@
-"""Gymnasium environments by name: a registered id, a module that registers it, or a class in a file."""
+"""Gymnasium environments by name: a registered id, a module that registers it, or what is in a file."""
 
 import hashlib
 import importlib.util
@@ -17,7 +17,14 @@ from lapwing.settings.checks import check_size
 
 Env = gymnasium.Env | VectorEnv
 AnyEnv = TypeVar("AnyEnv", bound=Env)
-_PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE/": "ale_py"}
+_ROBOTICS = ("PointMaze_", "AntMaze_", "Fetch", "Hand", "AdroitHand", "FrankaKitchen")
+_PACKAGES = {
+    "MiniGrid": "minigrid",
+    "BabyAI": "minigrid",
+    "ALE/": "ale_py",
+    **dict.fromkeys(_ROBOTICS, "gymnasium_robotics"),
+    "dm_control/": "shimmy",
+}
 """Which package registers names that begin so; Gymnasium loads none by itself."""
 
 
@@ -30,50 +37,82 @@ def make_env(env_id: str) -> gymnasium.Env:
     """A Gymnasium environment by its id; an unknown one is refused with the nearest.
 
     Args:
-        env_id: a registered id; `module:ID`, where importing the module registers it; or `file.py:Class`.
+        env_id: a registered id; `module:ID`, where importing the module registers it; or `file.py:NAME`, a
+            class, or a function that returns an environment.
     """
     return _maker(env_id)()
 
 
-def make_envs(env_id: str, num_envs: int | None) -> Env:
-    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1."""
+def make_envs(
+    env_id: str, num_envs: int | None, wrap: Callable[[gymnasium.Env], gymnasium.Env] | None = None
+) -> Env:
+    """Several of them at once; None is 16 where the environment has a vector form of its own, else 1.
+
+    Args:
+        env_id: as for `make_env`.
+        num_envs: how many.
+        wrap: what each is wrapped in; a vector form of the environment's own is then not used.
+    """
     make = _maker(env_id)  # first, for it may register the environment
+    if wrap is not None:
+        return _several(lambda: wrap(make()), num_envs or 1)
     spec = gymnasium.registry.get(env_id.rpartition(":")[2])
     own = spec is not None and spec.vector_entry_point is not None
     if num_envs is None:
         num_envs = 16 if own else 1
-    if num_envs == 1:
-        return make()
-    check_size("num_envs", 1024 * num_envs)
-    if spec is not None and own:
+    if spec is not None and own and num_envs > 1:
+        check_size("num_envs", 1024 * num_envs)
         mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
         return _made(env_id, partial(gymnasium.make_vec, spec, num_envs, mode))
-    return SyncVectorEnv([make] * num_envs)
+    return _several(make, num_envs)
+
+
+def _several(make: Callable[[], gymnasium.Env], num_envs: int) -> Env:
+    check_size("num_envs", 1024 * num_envs)
+    return make() if num_envs == 1 else SyncVectorEnv([make] * num_envs)
 
 
 def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     """What makes the environment, as often as it is called; a file is run once for all of them."""
     module, _, name = env_id.rpartition(":")
     if env_id.endswith(".py"):
-        raise ConfigError(f"name the class too: gym:{env_id}:CLASS")
+        raise ConfigError(f"name the class or function too: gym:{env_id}:NAME")
     if module.endswith(".py"):
-        return partial(_made, env_id, _class_in(Path(module), name))
+        return partial(_made, env_id, _maker_in(Path(module), name))
     if module:
-        _import(module)
+        import_module(module)
     if name not in gymnasium.registry:
         _register_where_installed(name)
     if name not in gymnasium.registry:
         hint = nearest(name, gymnasium.registry)
         hint = hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
-        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}")
+        remedy = "" if module else f"; if a package registers it, name that too: gym:PACKAGE:{name}"
+        raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}{remedy}")
     return partial(_made, env_id, partial(gymnasium.make, name))
 
 
 def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:
     try:
-        return make()
+        env = make()
     except Exception as error:  # an environment's constructor may raise anything
         raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
+    refuse_vec_env(env)
+    if not isinstance(env, Env):
+        raise ConfigError(f"{env_id} gives {type(env).__name__}, not an environment; return a gymnasium.Env")
+    return env
+
+
+def refuse_vec_env(env: object) -> None:
+    """Refuse a `VecEnv` of Stable-Baselines3, whose `reset` and `step` are not those of Gymnasium."""
+    if any(
+        kind.__module__.startswith("stable_baselines3.") and kind.__name__ == "VecEnv"
+        for kind in type(env).__mro__
+    ):
+        raise ConfigError(
+            f"{type(env).__name__} is a VecEnv of Stable-Baselines3; give lapwing one environment, or a "
+            "vector of Gymnasium's (gymnasium.make_vec), and wrap what the VecEnv is made of: "
+            "make_vec_env(..., wrapper_class=lapwing.LaplacianReward)"
+        )
 
 
 def _register_where_installed(name: str) -> None:
@@ -84,37 +123,44 @@ def _register_where_installed(name: str) -> None:
             importlib.import_module(module)
         except ImportError as error:
             raise ConfigError(
-                f"{name} comes with the package {module}, which is not installed; pip install {module}"
+                f"{name} comes with the package {module}, which is not installed; "
+                f"pip install {module.replace('_', '-')}"
             ) from error
 
 
-def _import(module: str) -> None:
+def import_module(module: str) -> ModuleType:
+    """A module by its name, which the user gave."""
     try:
-        importlib.import_module(module)
+        return importlib.import_module(module)
     except Exception as error:  # a module may raise anything
         raise ConfigError(f"the module {module!r} cannot be imported ({error}); check its name") from error
 
 
-def _class_in(path: Path, name: str) -> type[gymnasium.Env]:
-    """An environment's class in a user's own file, which is run for it."""
+def _maker_in(path: Path, name: str) -> Callable[[], gymnasium.Env]:
+    """An environment's class in a user's own file, which is run for it, or a function that makes one."""
+    module = run_file(path)
+    makers = {found: value for found, value in vars(module).items() if _makes_env(value, module)}
+    if not makers:
+        raise ConfigError(
+            f"{path} defines no environment; derive {name} from gymnasium.Env, or let a function {name} "
+            "return one"
+        )
+    if name not in makers:
+        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, makers)}")
+    return makers[name]
+
+
+def _makes_env(value: object, module: ModuleType) -> bool:
+    """Whether it may be meant: what the file itself defines, not what it imports."""
+    if getattr(value, "__module__", None) != module.__name__:
+        return False
+    return issubclass(value, gymnasium.Env) if isinstance(value, type) else callable(value)
+
+
+def run_file(path: Path) -> ModuleType:
+    """The module that a user's own file is, which is run for it."""
     if not path.is_file():
-        raise ConfigError(f"no file {path}; give gym:FILE.py:CLASS")
-    module = _run_file(path)
-    classes = {
-        found: value
-        for found, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, gymnasium.Env)
-        and value.__module__ == module.__name__
-    }
-    if not classes:
-        raise ConfigError(f"{path} defines no environment; derive {name} from gymnasium.Env")
-    if name not in classes:
-        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, classes)}")
-    return classes[name]
-
-
-def _run_file(path: Path) -> ModuleType:
+        raise ConfigError(f"no file {path}; name a class or a function in a file as FILE.py:NAME")
     # Under a name that no other module has: one called random.py must not become `random`.
     name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)

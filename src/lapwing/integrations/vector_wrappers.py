@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from lapwing.data.rollouts import autoreset_mode
+from lapwing.envs.make import refuse_vec_env
 from lapwing.integrations.goals import DESIRED, RewardShaper, Shaping
 from lapwing.integrations.wrappers import ObservationTransform, as_text
 from lapwing.laplacian.forward import What
@@ -34,6 +35,7 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         goal: Any = None,
         **shaping: Unpack[Shaping],
     ):
+        refuse_vec_env(env)
         RecordConstructorArgs.__init__(self, representation=as_text(representation), goal=goal, **shaping)
         VectorWrapper.__init__(self, env)
         self._mode = autoreset_mode(env)
@@ -100,6 +102,7 @@ class VectorLaplacianObservation(VectorWrapper, RecordConstructorArgs):
         append: bool = True,
         observation_key: str | None = None,
     ):
+        refuse_vec_env(env)
         RecordConstructorArgs.__init__(
             self,
             representation=as_text(representation),

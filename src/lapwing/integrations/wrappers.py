@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
 from lapwing.data.observations import view_of
+from lapwing.envs.make import refuse_vec_env
 from lapwing.errors import ConfigError
 from lapwing.integrations.goals import RewardShaper, Shaping, as_representation, check_fits, seen_key
 from lapwing.laplacian.forward import Forward, What
@@ -74,6 +75,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         keep_reward: bool = False,
         observation_key: str | None = None,
     ):
+        refuse_vec_env(env)
         shaping = Shaping(form=form, filter=filter, gamma=gamma, radius=radius, scale=scale)
         shaping |= Shaping(
             reward_scale=reward_scale, keep_reward=keep_reward, observation_key=observation_key
@@ -144,6 +146,7 @@ class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
         append: bool = True,
         observation_key: str | None = None,
     ):
+        refuse_vec_env(env)
         RecordConstructorArgs.__init__(
             self,
             representation=as_text(representation),

@@ -1,33 +1,25 @@
-"""Values for what the settings leave open, chosen from the data; and warnings of what the result will lack.
-
-Where enumerated states have few visits, the counts are mostly chance, and φ learns the smooth part of them
-first. Stopping there, before held-out episodes are served less well again, is as good as several times the
-data.
-"""
+"""Values for what the settings leave open, chosen from the data."""
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lapwing.errors import ConfigError, DatasetError, LapwingWarning
+from lapwing.errors import ConfigError
 from lapwing.laplacian import closed_form
-from lapwing.laplacian.chain import Chain, empirical_chain, multi_step_eigenvalues
 from lapwing.laplacian.closed_form import Trial
+from lapwing.laplacian.early_stopping import held_out_stop, is_scarce
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
 from lapwing.laplacian.estimators import eigenpairs_known
 from lapwing.laplacian.extension import extension_of
-from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.representation import embed_batch
-from lapwing.laplacian.ritz import moments_of_chain, moments_of_experience, rayleigh_ritz
-from lapwing.laplacian.sampling import surviving_share
+from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
+from lapwing.laplacian.shortfalls import warn_of_shortfalls
 from lapwing.laplacian.target import Target
-from lapwing.laplacian.train import TrainState, encoder_spec, train, untrained_encoder
+from lapwing.laplacian.train import encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
 from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
 from lapwing.storage import memory_bytes
@@ -35,8 +27,6 @@ from lapwing.storage import memory_bytes
 LARGEST_LAM = 0.9999
 SCARCE_BANDWIDTH = 1 / 3
 """What remains of the Fourier bandwidth where data is scarce: smoother functions need fewer visits."""
-SCARCE_VISITS = 100
-"""Below so many transitions a state, data is scarce."""
 GRADIENT_SETTINGS = (
     "steps",
     "stop",
@@ -53,9 +43,6 @@ GRADIENT_SETTINGS = (
 """Settings that closed-form has no use for."""
 STAGE_SETTINGS = tuple(field.name for field in dataclasses.fields(closed_form.StageChoice))
 """Settings that nothing else has a use for."""
-FOLDS = 4
-PATIENCE = 30
-"""A trial ends when the held-out objective has not been lower for more hundredths of the steps than this."""
 EXACT_STEPS: dict[EncoderName, int] = {"linear": 2_000, "conv": 4_000}
 """Of `exact`, where they do not depend on how many states there are."""
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
@@ -82,7 +69,7 @@ def choose(
     if settings.lam is None:
         lam = _lam(eigenvalues[resolved.dim - 1], resolved, target)
         resolved = dataclasses.replace(resolved, lam=lam)
-    _warn(resolved, target, eigenvalues)
+    warn_of_shortfalls(resolved, target, eigenvalues)
     if _may_over_fit(settings, resolved, target):
         resolved = dataclasses.replace(resolved, stop=held_out_stop(target, resolved, on_trial))
     return resolved, []
@@ -319,113 +306,3 @@ def _estimated_eigenvalues(settings: ResolvedSettings, target: Target) -> np.nda
         )
         values = rayleigh_ritz(*moments, settings.dim).eigenvalues
     return np.pad(values, (0, settings.dim - len(values)), mode="edge")
-
-
-def _warn(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
-    dim, lam = settings.dim, max(settings.lam, settings.lam_final or 0.0)
-    if target.experience is not None and settings.estimator != "exact":
-        share = surviving_share(target.learned_from, lam)
-        if settings.past_end == "discard" and share < 0.2:
-            drawn = target.learned_from.n_transitions
-            kept = f"about {share * drawn:,.0f} of {drawn:,}"
-            episodes = f"episodes have {target.learned_from.lengths.mean() - 1:.0f} steps in the mean"
-            if share * drawn < dim:
-                raise DatasetError(
-                    f"the data is too short for lam={lam:g}: {kept} pairs survive the discard, for "
-                    f"{episodes}; lower --lam, or collect longer episodes"
-                )
-            _say(
-                f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, {kept}, for {episodes}; "
-                "a lower lam keeps more"
-            )
-    if target.states is None:
-        return
-    unseen = int(np.sum(target.one_step.rho == 0))
-    if target.experience is not None and unseen:
-        _say(
-            f"{unseen} of {target.n_states} states are never visited: φ is a guess there; "
-            "more --transitions may reach them"
-        )
-    parts = int(np.sum(eigenvalues < 1e-9))
-    if parts > 1:
-        _say(
-            f"the data falls into {'at least ' if parts == dim else ''}{parts} parts between which no "
-            "transition was seen: the first eigenfunctions separate the parts; more data may join them"
-        )
-    if np.sum(eigenvalues < 1 - 1e-9) < dim:
-        _say(
-            f"dim={dim} exceeds the {np.sum(eigenvalues < 1 - 1e-9)} positive eigenvalues of D, which "
-            "the theory asks for (appendix A)"
-        )
-    scale = surviving_scale(multi_step_eigenvalues(eigenvalues, lam), settings.beta, settings.delta)
-    if np.sum(scale > 0) < dim:
-        _say(
-            f"only {np.sum(scale > 0)} of {dim} dimensions survive beta={settings.beta:g} and "
-            f"delta={settings.delta:g} at lam={lam:g}; raise --beta to keep more"
-        )
-
-
-def _say(message: str) -> None:
-    warnings.warn(message, LapwingWarning, stacklevel=4)
-
-
-def is_scarce(target: Target) -> bool:
-    """Whether enumerated states have been left so seldom that their counts can be over-fitted."""
-    if target.experience is None or target.states is None:
-        return False
-    seen = len(np.unique(target.experience.observations))
-    return target.experience.n_transitions < SCARCE_VISITS * seen
-
-
-def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk | None = None) -> int:
-    """The step after which what three of four episodes teach serves every fourth one best."""
-    assert target.experience is not None
-    rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
-    trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
-    with suppress(_OutOfPatienceError):
-        train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
-    return trial.best_step
-
-
-class _OutOfPatienceError(Exception):
-    """The held-out objective has not been lower for long."""
-
-
-class _Trial:
-    """`Checkpoints` that keep no state, but the step with the lowest held-out objective."""
-
-    def __init__(self, learned_from: Target, held_out: Chain, rho: np.ndarray, dim: int):
-        self._learned_from, self._held_out, self._rho, self._dim = learned_from, held_out, rho, dim
-        self._lowest, self._since = np.inf, 0
-        self.best_step = 0
-
-    def restore(self, like: TrainState) -> None:
-        """There is no state to resume from."""
-
-    def record(self, row: dict) -> None:
-        """The metrics of a trial are of no use later."""
-
-    def keep(self, state: TrainState, step: int, seconds: float, *, last: bool) -> None:
-        """Measure G of the eigenfunctions on the held-out episodes."""
-        assert self._learned_from.states is not None
-        phi = embed_batch(state.encoder, self._learned_from.states)
-        objective = self._objective(np.asarray(phi, np.float64))
-        if objective < self._lowest:
-            self._lowest, self.best_step, self._since = objective, step, 0
-        elif self._since == PATIENCE:
-            raise _OutOfPatienceError
-        else:
-            self._since += 1
-
-    def _objective(self, phi: np.ndarray) -> float:
-        """G on held-out episodes of the functions that Rayleigh-Ritz finds, orthonormal over all the data.
-
-        A dimension that has vanished counts 1, about what a random function has.
-        """
-        ritz = rayleigh_ritz(*moments_of_chain(self._learned_from.one_step, phi), self._dim)
-        functions = ritz.coefficients[0] + phi @ ritz.coefficients[1:]
-        moment = functions.T @ (self._rho[:, None] * functions)
-        smoothness = functions.T @ (self._held_out.rho[:, None] * functions)
-        smoothness -= functions.T @ (self._held_out.weights @ functions)
-        found = np.trace(np.linalg.pinv(moment, rcond=1e-8, hermitian=True) @ smoothness)
-        return float(found) + self._dim - int(np.linalg.matrix_rank(moment, rtol=1e-8, hermitian=True))

@@ -45,7 +45,7 @@ CUTOFFS = (1e-9, 1e-7, 1e-5, 1e-3)
 """Directions whose variance is below this share of the largest are not used; those that are tried."""
 MOST_TRIALS = len(SLOWNESSES) + 1 + MOST_STAGES - 1
 """More are never made."""
-BETTER = 0.97
+BETTER = 0.99
 """What costs more is taken if the score falls below this share."""
 VALIDATION = 0.2
 """The share of what is learned from that the choice is made on; the chosen bumps are then fitted on all."""

@@ -6,7 +6,7 @@ import json
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,11 @@ from lapwing.laplacian.distances import (
 )
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, encoder_skeleton
 from lapwing.settings.learn import Distance, Filter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from lapwing.plots.overview import Picture
 
 FORMAT = 1
 
@@ -201,6 +206,20 @@ class Representation:
                 stacklevel=4,
             )
         return np.ones_like(kept)
+
+    def plot(self, observations: Any = None, kind: "Picture | None" = None) -> "Figure":
+        """A picture as a Matplotlib figure; `figure.savefig("phi.png")` writes it.
+
+        Args:
+            observations: where to draw, a batch of vectors; a maze or an arena that φ was learned from needs
+                none.
+            kind: `eigenfunctions`, `distances`, `embedding` or `spectrum`; None is the first of these that
+                there is something to draw over.
+        """
+        # The one import from a folder above, a door to what is drawn there; Matplotlib is loaded on the way.
+        from lapwing.plots.overview import draw_representation
+
+        return draw_representation(self, observations, kind)
 
     def sha256(self) -> str:
         """A digest of all that is computed with, and of what wrappers and agents take from `config`."""

@@ -21,6 +21,12 @@ BUILT_IN = {
     "HardMaze": "hard_maze.txt",
     "FourRoom": "four_room.txt",
 }
+BENCHMARK = {
+    **{f"GridMaze-{size}": f"grid_maze_{size}.txt" for size in (7, 9, 17, 19, 26, 32)},
+    **{f"GridRoom-{rooms}": f"grid_room_{rooms}.txt" for rooms in (1, 4, 16, 32, 64)},
+    "GridRoomSym-4": "grid_room_sym_4.txt",
+}
+"""The twelve mazes of "Proper Laplacian Representation Learning" (Gomez et al., 2024)."""
 ARENAS = {"UMaze": "u_maze.txt", "HookMaze": "hook_maze.txt"}
 """Few and wide cells, for bodies that move freely within them."""
 BODY_NAMES = ("Point", "Ant")
@@ -29,7 +35,9 @@ PLANE = "Plane"
 """What the names of mazes with continuous positions begin with."""
 MOST_CELLS = 2**24
 """A file with more bytes than this is no maze."""
-_FILES = BUILT_IN | ARENAS
+MAZES = BUILT_IN | BENCHMARK
+"""Every maze that can be a target by its name."""
+_FILES = MAZES | ARENAS
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
@@ -127,7 +135,10 @@ def read_maze(source: str | Path | Maze) -> Maze:
         text = path.read_text("utf-8-sig") if path.is_file() else None
         why = _why_no_file(str(source), path) if text is None else ""
     except (UnicodeDecodeError, OSError) as error:
-        raise MazeError(f"maze file {path} cannot be read as text: {error}") from error
+        raise MazeError(
+            f"{path} is neither a maze, which is a text file, nor data that lapwing reads by its suffix, "
+            f".npz, .hdf5 or .h5 ({error})"
+        ) from error
     if text is None:
         raise MazeError(f"no maze {str(source)!r}: {why}")
     return dataclasses.replace(parse_maze(text, name=path.stem), file=str(source))

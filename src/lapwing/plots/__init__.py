@@ -2,6 +2,7 @@
 
 from lapwing.plots.curves import Curve, draw_columns, draw_panels
 from lapwing.plots.files import save_animation, save_figure
+from lapwing.plots.overview import draw_representation
 from lapwing.plots.plans import (
     draw_landmarks,
     draw_plan,
@@ -41,6 +42,7 @@ from lapwing.plots.shaping import (
     maze_column,
     policy_frames,
 )
+from lapwing.plots.solving import draw_solution
 
 __all__ = [
     "Curve",
@@ -63,8 +65,10 @@ __all__ = [
     "draw_plan",
     "draw_policy",
     "draw_reaching",
+    "draw_representation",
     "draw_returns",
     "draw_scatter",
+    "draw_solution",
     "draw_spectrum",
     "draw_steps_to",
     "draw_strip",

@@ -15,7 +15,7 @@ import numpy as np
 
 from lapwing.data.archives import MOST_BYTES
 from lapwing.data.episodes import lengths_of
-from lapwing.data.files import array_names, load_experience, read_arrays
+from lapwing.data.files import array_names, as_keys, load_experience, read_arrays
 from lapwing.data.folders import is_data_folder
 from lapwing.data.layouts import FLAGS, recognised, rows_and_ends
 from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
@@ -54,28 +54,29 @@ class Inspection:
         return dataclasses.asdict(self)
 
 
-def inspect(source: str | Path, observation_key: str | None = None) -> Inspection:
+def inspect(source: str | Path, observation_key: str | None = None, keys: tuple[str, ...] = ()) -> Inspection:
     """Look into an .npz or HDF5 file, a folder of data, a Minari data set or one of OGBench's.
 
     Args:
         source: a path, `minari:NAME` or `ogbench:NAME`.
         observation_key: which part of Dict observations to look at.
+        keys: which array of a file is which, as in `LearnSettings`.
     """
-    named = read_source(source)
+    named, settings = read_source(source), _settings(observation_key, keys)
     if isinstance(named, MinariData):
         found = _in_minari(named, observation_key)
     elif isinstance(named, OGBenchData):
         named.read()  # makes the file, where it is not there
         found = _in_file(named.path)
     elif isinstance(named, DataFile):
-        found = _in_folder(named.path) if is_data_folder(named.path) else _in_file(named.path)
+        found = _in_folder(named.path) if is_data_folder(named.path) else _in_file(named.path, settings.keys)
     else:
         raise ConfigError(
             f"{source} is not a data set; name an .npz or .hdf5 file, a folder of data, minari:NAME or "
             "ogbench:NAME"
         )
     facts = {} if found.observations is None else _facts(found)
-    problem, plan, remarks = _plan(named, observation_key)
+    problem, plan, remarks = _plan(named, settings)
     return Inspection(str(source), found.arrays, facts, problem, plan, (*found.remarks, *remarks))
 
 
@@ -90,9 +91,18 @@ class Found(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def _in_file(path: Path) -> Found:
-    arrays = read_arrays(path)
-    kinds = {name: _kind(arrays[name]) if name in arrays else "not looked at" for name in array_names(path)}
+def _settings(observation_key: str | None, keys: tuple[str, ...]) -> LearnSettings:
+    # With `stop` given, no trial is run to find it.
+    return LearnSettings(observation_key=observation_key, keys=keys, stop=1)
+
+
+def _in_file(path: Path, keys: tuple[str, ...] = ()) -> Found:
+    arrays, renamed = read_arrays(path, as_keys(keys)), {name: role for role, name in as_keys(keys).items()}
+    kinds = {}
+    for name in array_names(path):
+        role = renamed.get(name, name)
+        as_role = "" if role == name else f", as {role}"
+        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else "not looked at"
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
     remarks: tuple[str, ...] = ()
     marks = [arrays[name] for name in FLAGS if name in arrays]
@@ -185,10 +195,8 @@ def _distinct(observations: np.ndarray) -> float:
     return len(np.unique(rows, axis=0)) / len(rows)
 
 
-def _plan(source: Source, key: str | None) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
+def _plan(source: Source, settings: LearnSettings) -> tuple[str | None, dict[str, Any], tuple[str, ...]]:
     """What `lapwing learn` would choose; or why it would refuse."""
-    # With `stop` given, no trial is run to find it.
-    settings = LearnSettings(observation_key=key, stop=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LapwingWarning)
         try:

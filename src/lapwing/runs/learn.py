@@ -145,6 +145,13 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
         out: the folder.
         env: the environment's name, if what was collected in it is gone and it is not a registered one.
     """
+    representation, target = reopen_target(out, env)
+    measured = RunFolder(out).result() | evaluate(representation, target)
+    return Outcome(representation, measured, target)
+
+
+def reopen_target(out: Path, env: str | None = None) -> tuple[Representation, Target]:
+    """The representation of a finished run, and what it was learned from; `env` as for `reopen`."""
     folder = RunFolder(out)
     config = folder.config()
     if config.get("kind") == "agent":
@@ -155,15 +162,20 @@ def reopen(out: Path, env: str | None = None) -> Outcome:
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)
     settings = folder.settings(LearnSettings)
+    if settings.wrap and not folder.experience.is_file():
+        raise ConfigError(
+            f"{folder.experience} is missing, and to collect it again would run the wrappers "
+            f"{', '.join(settings.wrap)}, which only the run folder names; learn it again"
+        )
     named = None if env is None else read_source(env)
     source = recall_to_collect(config["target"], folder.experience, named)
     if isinstance(source, Experience):  # it was collected by these settings, which do not apply to data
-        names = ("transitions", "num_envs", "observation_key")
+        names = ("transitions", "num_envs", "observation_key", "wrap")
         given = {name: getattr(PRESETS[settings.preset], name) for name in names}
         settings = dataclasses.replace(settings, **given)
     target = _open_in(folder, source, settings, None, None)
     _keep_experience(folder, target)
-    return Outcome(representation, folder.result() | evaluate(representation, target), target)
+    return representation, target
 
 
 def _open_in(

@@ -209,7 +209,7 @@ CONTROL_PRESETS: dict[str, ControlSettings] = {
 }
 
 
-def read_cell(text: str) -> tuple[int, int]:
+def read_cell(text: str, role: str = "goal") -> tuple[int, int]:
     """A cell as the command line names it.
 
     Example:
@@ -220,4 +220,4 @@ def read_cell(text: str) -> tuple[int, int]:
         row, _, column = text.partition(",")
         return int(row), int(column)
     except (AttributeError, ValueError):
-        raise ConfigError(f"goal must be ROW,COLUMN such as 10,3, not {text!r}") from None
+        raise ConfigError(f"{role} must be ROW,COLUMN such as 10,3, not {text!r}") from None

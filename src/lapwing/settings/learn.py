@@ -4,6 +4,7 @@ A setting left at None is chosen from the data by `choose.resolve` and recorded 
 """
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -45,10 +46,18 @@ class LearnSettings(SavedSettings):
     """Steps in an episode of a maze or a plane."""
     observation_key: str | None = None
     """Which part of Dict observations φ sees, of an environment or a Minari data set."""
+    keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
+    """Which array of a data file is which, where it has names of its own: observations=obs ends=done."""
+    wrap: Annotated[tuple[str, ...], tyro.conf.arg(metavar="MODULE:CLASS ...", help_behavior_hint="")] = ()
+    """Wrappers for gym:ENV_ID, the first innermost: gymnasium.wrappers:AtariPreprocessing, or in quotes with
+    arguments, 'gymnasium.wrappers:AtariPreprocessing(frame_skip=1)'."""
     num_envs: Annotated[int | None, chosen_by_lapwing("16 if an environment has a vector form, else 1")] = (
         None
     )
     """How many copies of an environment are stepped at once."""
+    past_termination: bool = False
+    """Step on where an environment says that the episode terminated, as at a goal, until it is truncated.
+    Otherwise few steps are seen around the goal, and none from it."""
     stay: bool = False
     """Give mazes a fifth action that does nothing."""
     true_chain: bool = False
@@ -129,6 +138,7 @@ class LearnSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
         check_kinds(self)
+        _check_keys(self.keys)
         steps = ("episode_length", "transitions", "steps", "stop")
         check_fields(self, *steps, whole=True, least=1, below=MOST_STEPS)
         check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
@@ -149,7 +159,24 @@ class LearnSettings(SavedSettings):
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
         """The preset that `values` names, with the other values on top; unknown names are refused."""
-        return from_preset(PRESETS, "default", values)
+        return from_preset(PRESETS, "default", _in_tuples(values))
+
+
+def _check_keys(keys: tuple[str, ...]) -> None:
+    for pair in keys:
+        role, equals, name = pair.partition("=")
+        if not (role and equals and name):
+            raise ConfigError(f"keys must be pairs such as observations=obs, not {pair!r}")
+
+
+def _in_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Keywords as the command line has them; for `keys` a mapping is as good, for `wrap` a single name."""
+    keys, wrap = values.get("keys"), values.get("wrap")
+    if isinstance(keys, Mapping):
+        values = values | {"keys": tuple(f"{role}={name}" for role, name in keys.items())}
+    if isinstance(wrap, str | list):
+        values = values | {"wrap": (wrap,) if isinstance(wrap, str) else tuple(wrap)}
+    return values
 
 
 def _check_stages(settings: LearnSettings) -> None:

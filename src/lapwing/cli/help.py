@@ -1,0 +1,88 @@
+"""The text of `--help`: what matters first."""
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+
+SUMMARIES = {
+    "learn": "Learn a representation, evaluate it and draw it: lapwing learn FourRoom",
+    "data": "Say what is in a data set: lapwing data inspect data.npz",
+    "evaluate": "Measure a finished run again: lapwing evaluate runs/FourRoom",
+    "audit": "Judge shaped rewards before training: lapwing audit HardMaze",
+    "solve": "Solve any reward in a maze at once: lapwing solve FourRoom --reward goal=1,1",
+    "reach": "Go to any goal, from data with actions: lapwing reach PlaneHardMaze",
+    "train": "Train an agent on a shaped reward: lapwing train HardMaze",
+    "reproduce": "Make a figure of the paper: lapwing reproduce fig4",
+}
+"""The commands in `lapwing --help`; what each says of itself is in `lapwing COMMAND --help`."""
+ABOUT = """Laplacian state representations from reinforcement-learning experience.
+
+lapwing COMMAND --help has the options of a command and more examples; lapwing --version the version."""
+
+_KEPT = ("out", "overwrite", "resume", "log", "json", "help")
+GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
+    "learn": {
+        "most used": (
+            *("dim", "transitions", "observation", "observation-key", "preset", "seed", "out", "resume"),
+        ),
+        "what to learn from": (
+            *("keys", "wrap", "episode-length", "num-envs", "stay", "true-chain", "held-out"),
+        ),
+        "what to learn": ("lam", "lam-final", "past-end", "beta", "delta", "oversample", "rotate"),
+        "how to learn it": (),
+        "where to keep it": _KEPT,
+    },
+    "train": {
+        "most used": ("reward", "filter", "goal", "representation", "steps", "seed", "out", "resume"),
+        "the agent and its task": (),
+        "where to keep it": _KEPT,
+    },
+}
+"""The options of the long commands by what they are about; an empty group has those that no other has."""
+
+
+@contextlib.contextmanager
+def grouped_help(command: str) -> Iterator[None]:
+    """Print the help that is printed inside with its options in groups."""
+    if command not in GROUPS:
+        yield
+        return
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            yield
+    finally:
+        print(grouped(printed.getvalue(), GROUPS[command]), end="")
+
+
+def grouped(text: str, groups: dict[str, tuple[str, ...]]) -> str:
+    """The text with its section of options cut into one for each group.
+
+    Args:
+        text: what tyro prints where it cannot draw boxes: a title, a rule, and indented lines.
+        groups: titles, and the names of options in each; of one that is empty, all that are in no other.
+    """
+    lines = [line.rstrip() for line in text.splitlines()]
+    if " options" not in lines:
+        return text
+    begin = lines.index(" options")
+    entries = _entries(lines[begin + 2 :])
+    written = lines[:begin]
+    named = {name for names in groups.values() for name in names}
+    others = [name for name in entries if name not in named]
+    for title, names in groups.items():
+        chosen = [line for name in names or others for line in entries.pop(name, [])]
+        written += [f" {title}", lines[begin + 1], *chosen, ""] if chosen else []
+    return "\n".join(written)
+
+
+def _entries(lines: list[str]) -> dict[str, list[str]]:
+    """The lines of each option, by its name; empty ones are left out."""
+    entries: dict[str, list[str]] = {}
+    name = ""
+    for line in filter(None, lines):
+        option = re.match(r"  (?:-\w, )?--(?:no-)?([\w-]+)", line)
+        name = option[1] if option else name
+        entries.setdefault(name, []).append(line)
+    return entries

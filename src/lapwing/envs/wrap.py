@@ -1,0 +1,92 @@
+"""Wrappers for collecting: past termination, and any by name, as `gymnasium.wrappers:AtariPreprocessing`."""
+
+import ast
+import re
+from collections.abc import Callable, Iterable
+from functools import reduce
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import gymnasium
+
+from lapwing.envs.make import import_module, run_file
+from lapwing.errors import ConfigError, nearest
+
+
+class PastTermination(gymnasium.Wrapper):
+    """An environment that never says an episode terminated: only truncation, as by a time limit, ends it.
+
+    For collecting. An environment that ends at its goal shows few steps around it and none from it, so that
+    φ is a guess there. Most environments can be stepped on; `info["terminated"]` has what they said.
+
+    Example:
+        >>> env = PastTermination(gymnasium.make("FrozenLake-v1", is_slippery=False))
+        >>> _ = env.reset(seed=0)
+        >>> [env.step(move)[2] for move in (1, 1, 1)], env.unwrapped.s  # down, down, down
+        ([False, False, False], 12)
+    """
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step, which does not terminate."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, False, truncated, info | {"terminated": bool(terminated)}
+
+
+def wrapped(env: gymnasium.Env, names: Iterable[str]) -> gymnasium.Env:
+    """The environment in these wrappers, the first one innermost.
+
+    Args:
+        env: what is wrapped.
+        names: `MODULE:NAME` or `FILE.py:NAME` of a class, or of a function of an environment; arguments
+            may follow in parentheses, by their names and as literals.
+
+    Example:
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> wrapped(env, ["gymnasium.wrappers:TimeAwareObservation(normalize_time=True)"])
+        <TimeAwareObservation<TimeLimit<OrderEnforcing<PassiveEnvChecker<CartPoleEnv<CartPole-v1>>>>>>
+    """
+    return reduce(_wrapped_once, names, env)
+
+
+def _wrapped_once(env: gymnasium.Env, text: str) -> gymnasium.Env:
+    name, arguments = _arguments(text)
+    try:
+        outer = _wrapper(text, name)(env, **arguments)
+    except ConfigError:
+        raise
+    except Exception as error:  # a wrapper's constructor may raise anything
+        raise ConfigError(f"wrap {text!r} cannot wrap the environment: {error}") from error
+    if not isinstance(outer, gymnasium.Env):
+        raise ConfigError(f"wrap {text!r} gives {type(outer).__name__}, not an environment")
+    return outer
+
+
+def _arguments(text: str) -> tuple[str, dict[str, Any]]:
+    """The name, and the arguments that are in parentheses after it."""
+    found = re.fullmatch(r"(.*?:\w+)(\(.*)?", text, re.DOTALL)  # a folder may have parentheses in its name
+    name, call_text = found.groups() if found else (text, None)
+    if call_text is None:
+        return name, {}
+    try:
+        call = ast.parse(f"call{call_text}", mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert not call.args
+        return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError, AssertionError) as error:
+        raise ConfigError(
+            f"wrap {text!r} has arguments that cannot be read; write them as name=value, with numbers, "
+            "strings, True, False or None"
+        ) from error
+
+
+def _wrapper(text: str, name: str) -> Callable[..., Any]:
+    place, colon, found = name.rpartition(":")
+    if not colon:
+        raise ConfigError(
+            f"wrap {text!r} names no module; give MODULE:NAME, such as gymnasium.wrappers:FlattenObservation"
+        )
+    module = run_file(Path(place)) if place.endswith(".py") else import_module(place)
+    if not callable(getattr(module, found, None)):
+        classes = [known for known, value in vars(module).items() if isinstance(value, type)]
+        raise ConfigError(f"wrap {text!r}: {place} has no {found!r}; {nearest(found, classes)}")
+    return getattr(module, found)

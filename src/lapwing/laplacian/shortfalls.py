@@ -1,0 +1,79 @@
+"""Warnings of what φ will lack, from the data and the settings, before anything is learned."""
+
+import warnings
+
+import numpy as np
+
+from lapwing.errors import DatasetError, LapwingWarning
+from lapwing.laplacian.chain import multi_step_eigenvalues
+from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.sampling import surviving_share
+from lapwing.laplacian.target import Target
+from lapwing.settings.learn import ResolvedSettings
+
+
+def warn_of_shortfalls(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
+    """Say what the result will lack: pairs, states, links between parts, dimensions."""
+    if target.experience is not None and settings.estimator != "exact":
+        _warn_of_discarded_pairs(settings, target)
+    if target.states is not None:
+        _warn_of_unseen_states(target)
+        _warn_of_lost_dimensions(settings, eigenvalues)
+
+
+def _warn_of_discarded_pairs(settings: ResolvedSettings, target: Target) -> None:
+    lam = _largest_lam(settings)
+    share = surviving_share(target.learned_from, lam)
+    if settings.past_end != "discard" or share >= 0.2:
+        return
+    drawn = target.learned_from.n_transitions
+    kept = f"about {share * drawn:,.0f} of {drawn:,}"
+    episodes = f"episodes have {target.learned_from.lengths.mean() - 1:.0f} steps in the mean"
+    if share * drawn < settings.dim:
+        raise DatasetError(
+            f"the data is too short for lam={lam:g}: {kept} pairs survive the discard, for "
+            f"{episodes}; lower --lam, or collect longer episodes"
+        )
+    _say(
+        f"only {share:.0%} of the pairs survive the discard at lam={lam:g}, {kept}, for {episodes}; "
+        "a lower lam keeps more"
+    )
+
+
+def _warn_of_unseen_states(target: Target) -> None:
+    unseen = int(np.sum(target.one_step.rho == 0))
+    if target.experience is not None and unseen:
+        _say(
+            f"{unseen} of {target.n_states} states are never visited: φ is a guess there; "
+            "more --transitions may reach them"
+        )
+
+
+def _warn_of_lost_dimensions(settings: ResolvedSettings, eigenvalues: np.ndarray) -> None:
+    dim, lam = settings.dim, _largest_lam(settings)
+    parts = int(np.sum(eigenvalues < 1e-9))
+    if parts > 1:
+        _say(
+            f"the data falls into {'at least ' if parts == dim else ''}{parts} parts between which no "
+            "transition was seen: the first eigenfunctions separate the parts; more data may join them"
+        )
+    positive = int(np.sum(eigenvalues < 1 - 1e-9))
+    if positive < dim:
+        _say(
+            f"dim={dim} exceeds the {positive} positive eigenvalues of D, which the theory asks for "
+            "(appendix A)"
+        )
+    scale = surviving_scale(multi_step_eigenvalues(eigenvalues, lam), settings.beta, settings.delta)
+    if np.sum(scale > 0) < dim:
+        _say(
+            f"only {np.sum(scale > 0)} of {dim} dimensions survive beta={settings.beta:g} and "
+            f"delta={settings.delta:g} at lam={lam:g}; raise --beta to keep more"
+        )
+
+
+def _largest_lam(settings: ResolvedSettings) -> float:
+    return max(settings.lam, settings.lam_final or 0.0)
+
+
+def _say(message: str) -> None:
+    warnings.warn(message, LapwingWarning, stacklevel=6)

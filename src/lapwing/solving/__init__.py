@@ -1,0 +1,1 @@
+"""Any reward, at once: what each action does, learned once, and the policy of a reward by value iteration."""
