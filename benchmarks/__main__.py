@@ -24,6 +24,7 @@ FILES = {
     "agents.md": ("Agents, measured", ("agents", "control")),
     "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
+    "images.md": ("Images, measured", ("images",)),
     "distances.md": ("Distances, measured", ("distances",)),
     "rewards.md": ("Any reward, measured", ("rewards",)),
     "cartpole.md": ("CartPole by `lapwing.solve`, measured", ("cartpole",)),

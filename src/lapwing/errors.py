@@ -36,6 +36,10 @@ class LapwingWarning(UserWarning):
     """Something the result should be read with, though it could be computed."""
 
 
+class LapwingNote(LapwingWarning):
+    """What is good to know before a long computation; nothing is wrong."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, or all of them if none is near.
 

@@ -17,8 +17,20 @@ def within(phase: str, on_progress: OnProgress | None) -> OnChunk | None:
 @contextmanager
 def uncounted(phase: str, on_progress: OnProgress | None) -> Iterator[None]:
     """Report the beginning and the end of a phase whose steps cannot be counted."""
-    if on_progress:
-        on_progress(phase, 0, 1, {})
+    with begun_and_done(within(phase, on_progress)):
+        yield
+
+
+@contextmanager
+def begun_and_done(on_chunk: OnChunk | None) -> Iterator[None]:
+    """The same to the callback of a phase."""
+    report_begin(on_chunk)
     yield
-    if on_progress:
-        on_progress(phase, 1, 1, {})
+    if on_chunk:
+        on_chunk(1, 1, {})
+
+
+def report_begin(on_chunk: OnChunk | None, total: int = 1) -> None:
+    """Report that a phase has begun: its first step may be a long time coming."""
+    if on_chunk:
+        on_chunk(0, total, {})

@@ -1,6 +1,5 @@
 """Trained agents and their files: Q with the policy that it gives, or a policy of continuous actions."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,7 +100,7 @@ def _write(
     more: dict[str, Any],
 ) -> None:
     manifest = {"format": FORMAT, "version": __version__, "kind": kind, "config": config}
-    manifest |= {"encoder": dataclasses.asdict(spec)} | more
+    manifest |= {"encoder": spec.as_json()} | more
     storage.write_tensors(Path(path), arrays, manifest)
 
 

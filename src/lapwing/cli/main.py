@@ -16,9 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lapwing.cli.option_names import as_typed
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Learn,
+    Reach,
+    Reproduce,
+    RunOptions,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.cli.parse import parse
-from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingNote, LapwingWarning
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -76,7 +87,7 @@ def _in_folder(
 
 
 @contextmanager
-def _logged(command: Learn | Train | TrainInArena, out: Path, bar: "OnProgress") -> Iterator["OnProgress"]:
+def _logged(command: RunOptions, out: Path, bar: "OnProgress") -> Iterator["OnProgress"]:
     """The callback of the bar, and with it what `--log` asks for."""
     if not command.log:
         yield bar
@@ -108,21 +119,24 @@ def _learn(command: Learn) -> None:
 
 
 def _data(command: Data) -> None:
-    from lapwing.cli.progress import stderr_console
+    from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.cli.report import inspection_table
+    from lapwing.progress import uncounted
     from lapwing.runs.inspect import inspect
 
-    found = inspect(command.source, command.observation_key, command.keys)
+    console = stderr_console()
+    with progress_bar(console) as on_progress, uncounted("inspecting", on_progress):
+        found = inspect(command.source, command.observation_key, command.keys)
     if command.json:
         print(json.dumps(found.as_json()))
     else:
-        stderr_console().print(inspection_table(found))
+        console.print(inspection_table(found))
     if found.problem is not None:
         raise DatasetError(found.problem)
 
 
 def _evaluate(command: Evaluate) -> None:
-    from lapwing.cli.progress import stderr_console
+    from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.compilation import kept_programs
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
@@ -142,7 +156,9 @@ def _evaluate(command: Evaluate) -> None:
         elif is_agent:
             _show_agent(reopen_agent(out), out, console, as_json=command.json)
         else:
-            _show(reopen(out, command.env), out, console, as_json=command.json)
+            with progress_bar(console) as on_progress:
+                outcome = reopen(out, command.env, on_progress=on_progress)
+            _show(outcome, out, console, as_json=command.json)
 
 
 @contextmanager
@@ -156,19 +172,22 @@ def _held(out: Path) -> Iterator[None]:
 
 def _audit(command: Audit) -> None:
     from lapwing.cli.agent_report import ABOUT_AUDIT, audit_table, draw_comparison
-    from lapwing.cli.progress import stderr_console
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.progress import uncounted
     from lapwing.runs.compare import compare_rewards
     from lapwing.settings.agents import read_cell
 
     if not command.targets:
         raise ConfigError("name a maze or a run: lapwing audit HardMaze")
     goal = None if command.goal is None else read_cell(command.goal)
-    comparison = compare_rewards(
-        command.targets, goal=goal, gamma=command.gamma, episode_length=command.episode_length
-    )
     console = stderr_console()
+    with progress_bar(console) as on_progress, uncounted("comparing", on_progress):
+        comparison = compare_rewards(
+            command.targets, goal=goal, gamma=command.gamma, episode_length=command.episode_length
+        )
     out = command.out or Path("runs") / f"{comparison.task.world.maze.name}-audit"
-    pictures = draw_comparison(comparison, out)
+    with progress_bar(console) as on_progress, uncounted("drawing", on_progress):
+        pictures = draw_comparison(comparison, out)
     console.print(audit_table(comparison))
     for name, source in comparison.sources.items():
         console.print(f"{name}: {source}")
@@ -346,7 +365,11 @@ def _show_run(
     console: "Console",
     as_json: bool,
 ) -> None:
-    pictures = draw(outcome, out / "figures")
+    from lapwing.cli.progress import progress_bar
+    from lapwing.progress import uncounted
+
+    with progress_bar(console) as on_progress, uncounted("drawing", on_progress):
+        pictures = draw(outcome, out / "figures")
     console.print(f"{out}: the run; {out / 'figures'}: {', '.join(p.name for p in pictures)}")
     console.print(report(outcome))
     if as_json:
@@ -358,7 +381,8 @@ def _show_warnings_as_lines() -> None:
 
     def show(message, category, filename, lineno, file=None, line=None):
         if issubclass(category, LapwingWarning):
-            print(f"warning: {as_typed(str(message))}", file=sys.stderr)
+            kind = "note" if issubclass(category, LapwingNote) else "warning"
+            print(f"{kind}: {as_typed(str(message))}", file=sys.stderr)
         else:
             original(message, category, filename, lineno, file, line)
 

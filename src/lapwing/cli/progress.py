@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -27,9 +27,27 @@ def stderr_console() -> Console:
     return Console(file=sys.stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
+class TimeColumn(ProgressColumn):
+    """The time that a phase has taken; and the time to go, where its steps are counted."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        """As minutes and seconds."""
+        taken = task.finished_time if task.finished else task.elapsed
+        words = _clock(taken or 0.0)
+        if not task.finished and task.time_remaining is not None and (task.total or 0) > 1:
+            words += f", {_clock(task.time_remaining)} to go"
+        return Text(words, style="progress.elapsed")
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
 @contextmanager
 def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
-    """A callback that shows each phase as one bar with its time to go and its latest metrics.
+    """A callback that shows each phase as one bar with its time, the time to go and its latest metrics.
 
     Example:
         with lapwing.progress_bar() as bar:
@@ -39,7 +57,7 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
         TextColumn("{task.description:<11}"),
         BarColumn(bar_width=16),
         TextColumn("{task.completed:>7,}/{task.total:<7,}"),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        TimeColumn(),
         TextColumn("{task.fields[metrics]}"),
     )
     progress, tasks = Progress(*columns, console=console or stderr_console()), {}

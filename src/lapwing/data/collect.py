@@ -1,6 +1,7 @@
 """Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
 
 import math
+from collections.abc import Callable
 
 import gymnasium
 import jax
@@ -11,12 +12,16 @@ from jaxtyping import PRNGKeyArray
 
 from lapwing.data.experience import Experience
 from lapwing.data.observations import View, view_of, warn_of_form
-from lapwing.data.rollouts import Policy, Progress, step_single, step_vector, stored_dtype
+from lapwing.data.rollouts import Policy, Progress, step_single, step_vector, stored_dtype, stored_shape
+from lapwing.data.shrink import as_numbers
 from lapwing.envs.gridworld import GridWorld, random_walks
 from lapwing.envs.make import refuse_vec_env
 from lapwing.envs.wrap import PastTermination
 from lapwing.errors import ConfigError
 from lapwing.settings.checks import check_size, checked
+
+OnView = Callable[[View], object]
+"""Called with what φ will see."""
 
 
 def collect_walks(
@@ -66,7 +71,9 @@ def collect(
     observation_key: str | None = None,
     past_termination: bool = False,
     seed: int = 0,
+    image_size: int = 0,
     on_progress: Progress | None = None,
+    on_view: OnView | None = None,
 ) -> Experience:
     """Step a Gymnasium environment, or several at once, until `transitions` have been seen.
 
@@ -79,7 +86,9 @@ def collect(
         observation_key: which part of Dict observations φ will see.
         past_termination: step on where the environment says that an episode terminated; truncation ends it.
         seed: for the environment and the random actions.
+        image_size: larger images are averaged to at most so many pixels each way; 0 keeps all.
         on_progress: called now and then with (done, all).
+        on_view: called with what φ will see, before the first step.
 
     Example:
         >>> import gymnasium
@@ -101,12 +110,15 @@ def collect(
         view, stepped = view_of(env.single_observation_space, observation_key), step_vector
     else:
         view, stepped = view_of(env.observation_space, observation_key), step_single
-    check_size("transitions", transitions * math.prod(view.raw_shape) * stored_dtype(view).itemsize)
+    view = view.shrunk(image_size)
+    check_size("transitions", transitions * math.prod(stored_shape(view)) * stored_dtype(view).itemsize)
+    if on_view:
+        on_view(view)
     with np.errstate(over="ignore"):  # a number too large for the space's type is infinite, and refused
         rollout = stepped(env, view, transitions, policy, seed, on_progress)  # type: ignore[arg-type]
     if on_progress:
         on_progress(transitions, transitions)
-    return experience_of(view, *rollout)
+    return _of_seen(view, *rollout) if view.kind == "image" else experience_of(view, *rollout)
 
 
 def _past_termination(env: gymnasium.Env | VectorEnv) -> gymnasium.Env:
@@ -126,8 +138,18 @@ def experience_of(
     rewards: np.ndarray | None = None,
 ) -> Experience:
     """Experience of what `view` picked, one raw observation a row, and of what followed."""
-    seen = view.seen(picked)
     if view.kind == "vector":
         warn_of_form(picked.reshape(len(picked), -1))
+    return _of_seen(view, view.seen(picked), lengths, actions, rewards)
+
+
+def _of_seen(
+    view: View,
+    seen: np.ndarray,
+    lengths: np.ndarray,
+    actions: np.ndarray | None,
+    rewards: np.ndarray | None,
+) -> Experience:
     table = None if view.n_states is None else np.arange(view.n_states, dtype=np.int32)
-    return Experience(seen, lengths, table, actions=actions, rewards=rewards)
+    shrunk = as_numbers(view.shrinking)
+    return Experience(seen, lengths, table, actions=actions, rewards=rewards, shrunk=shrunk)

@@ -28,6 +28,7 @@ from lapwing.data.observations import (
     not_finite,
     warn_of_form,
 )
+from lapwing.data.shrink import Shrinking, as_numbers, shrinking_of
 from lapwing.errors import DatasetError
 from lapwing.storage import write_atomically
 
@@ -46,6 +47,8 @@ class Experience:
         actions: the action taken at each observation, or one a transition: whole numbers, or vectors (n, k)
             of floats. They are kept one an observation; the last of an episode is never used.
         rewards: the reward that followed each observation, kept in the same way.
+        shrunk: of images that have been made smaller, the block of pixels that became one, and the shape
+            (height, width, channels) before: four numbers.
 
     Example:
         >>> experience = Experience(np.zeros((5, 2)), [2, 3], actions=[1, 0, 1])
@@ -58,6 +61,7 @@ class Experience:
     table: np.ndarray | None = None
     actions: np.ndarray | None = None
     rewards: np.ndarray | None = None
+    shrunk: np.ndarray | None = None
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class Experience:
         *,
         actions: ArrayLike | None = None,
         rewards: ArrayLike | None = None,
+        shrunk: ArrayLike | None = None,
         on_chunk: OnChunk | None = None,
     ):
         """Check everything once, so that nothing else has to; `on_chunk` is given the observations."""
@@ -76,7 +81,8 @@ class Experience:
             total = sum(counts.tolist())
             raise DatasetError(f"lengths add up to {total}, but there are {len(checked)} observations")
         followed_by = checked_actions(actions, counts), checked_rewards(rewards, counts)
-        self._set(checked, counts, checked_table, *followed_by)
+        seen = checked if checked_table is None else checked_table
+        self._set(checked, counts, checked_table, *followed_by, _checked_shrinking(shrunk, seen.shape[1:]))
         _check_finite(self, on_chunk)
         warn_of_form(given)
 
@@ -93,7 +99,7 @@ class Experience:
         """The observations that a mask or a slice chooses, which have been checked."""
         part = object.__new__(Experience)
         followed_by = (None if array is None else array[chosen] for array in (self.actions, self.rewards))
-        part._set(self.observations[chosen], lengths, self.table, *followed_by)
+        part._set(self.observations[chosen], lengths, self.table, *followed_by, self.shrunk)
         return part
 
     @classmethod
@@ -267,11 +273,10 @@ class Experience:
         """
         if self.table is not None:
             return self
-        flat = self.observations.reshape(len(self.observations), -1)
-        if self.on_disk or len(np.unique(flat[: 4 * limit], axis=0)) > limit:
+        if self.on_disk or len(_distinct(self.observations[: 4 * limit])[0]) > limit:
             return self
-        _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-        if len(first) > min(limit, len(flat) // 2):
+        first, ids = _distinct(self.observations)
+        if len(first) > min(limit, len(ids) // 2):
             return self
         return Experience(
             ids.reshape(-1).astype(np.int32),
@@ -279,13 +284,38 @@ class Experience:
             self.observations[first],
             actions=self.actions,
             rewards=self.rewards,
+            shrunk=self.shrunk,
         )
+
+    @property
+    def shrinking(self) -> Shrinking | None:
+        """How the images were made smaller, if they were."""
+        if self.shrunk is None:
+            return None
+        block, *shape = self.shrunk.tolist()
+        return Shrinking(block, tuple(shape))
+
+    def with_shrunk_images(self, most: int) -> "Experience":
+        """The same with images of at most `most` pixels each way; itself where they are not larger."""
+        shrinking = shrinking_of(self.observation_shape, most)
+        if shrinking is None or self.shrunk is not None:
+            return self
+        seen = self.observations if self.table is None else self.table
+        images = np.concatenate([shrinking(rows) for _, rows in chunks(seen)])
+        rest = object.__new__(Experience)
+        seen, table = (images, None) if self.table is None else (self.observations, images)
+        rest._set(seen, self.lengths, table, self.actions, self.rewards, as_numbers(shrinking))
+        return rest
 
     def sha256(self) -> str:
         """A digest of the content."""
         digest = hashlib.sha256()
         for name, array in self._arrays().items():
-            if name in ("actions", "rewards"):  # which came later: without them the digest is as it was
+            if name in (
+                "actions",
+                "rewards",
+                "shrunk",
+            ):  # came later: else it is as it was
                 digest.update(name.encode())
             digest.update(f"{array.dtype}{array.shape}".encode())
             for _, chunk in chunks(array):
@@ -319,6 +349,34 @@ def _check_finite(experience: Experience, on_chunk: OnChunk | None) -> None:
     bad = None if experience.table is None else first_not_finite(experience.table)
     if bad is not None:
         raise DatasetError(f"table holds NaN or infinity at state {bad}; mend or drop it")
+
+
+def _checked_shrinking(given: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:
+    if given is None:
+        return None
+    numbers = as_array("shrunk", given)
+    whole = numbers.shape == (4,) and np.issubdtype(numbers.dtype, np.integer) and numbers.min() > 0
+    if not whole or Shrinking(int(numbers[0]), tuple(numbers[1:].tolist())).shrunk_shape != shape:
+        raise DatasetError(
+            f"shrunk is {numbers.tolist()!r}, and the images have shape {shape}; it must be the block of "
+            "pixels and the shape before (height, width, channels): leave it out if images are as they were"
+        )
+    return numbers.astype(np.int64)
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct row is first, and for every row which of them it is.
+
+    Vectors are sorted; of images, which would take minutes, digests are compared.
+    """
+    if rows.ndim < 4:
+        flat = rows.reshape(len(rows), -1)
+        _, first, ids = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        return first, ids.reshape(-1)
+    digests = [hashlib.blake2b(np.ascontiguousarray(row).data, digest_size=16).digest() for row in rows]
+    known: dict[bytes, int] = {}
+    ids = np.array([known.setdefault(digest, len(known)) for digest in digests])
+    return np.unique(ids, return_index=True)[1], ids
 
 
 def _smallest_integers(array: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from lapwing.errors import DatasetError, LapwingWarning
 FLAGS = ("ends", "terminals", "timeouts", "dones")
 ROWS = (*FLAGS, "next_observations", "actions", "rewards")
 """What has a row for each observation, where there are no lengths."""
-KEYS = ("observations", "lengths", *ROWS, "table")
+KEYS = ("observations", "lengths", *ROWS, "table", "shrunk")
 _OBSERVED = ("obs", "observation", "states", "state", "s", "x", "obses")
 JUMP = 5.0
 """A step is a jump if it is so many times as long as nine in ten of the steps at most are."""
@@ -44,7 +44,7 @@ def experience_in(arrays: dict[str, np.ndarray], held: Iterable[str] = ()) -> Ex
     if "observations" not in arrays:
         raise DatasetError(_nothing_observed(held))
     if "lengths" in arrays:
-        followed_by = {name: arrays[name] for name in ("actions", "rewards") if name in arrays}
+        followed_by = {name: arrays[name] for name in ("actions", "rewards", "shrunk") if name in arrays}
         return Experience(arrays["observations"], arrays["lengths"], arrays.get("table"), **followed_by)  # pyright: ignore[reportArgumentType]
     if "next_observations" not in arrays and not marks_of(arrays):
         raise DatasetError(

@@ -6,13 +6,14 @@ an error names what is wrong, where, and the remedy.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from lapwing.data.shrink import Shrinking, shrinking_of
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 
 CHANNELS = (1, 3, 4)
@@ -50,6 +51,8 @@ class View:
     n_states: int | None = None
     """How many indices there are."""
     channels_first: bool = False
+    shrinking: Shrinking | None = None
+    """How images become smaller, if they do."""
 
     def pick(self, observations: Any) -> Any:
         """The part of an observation, or of a batch, that is looked at, as the space has it."""
@@ -91,7 +94,16 @@ class View:
             return _as_float32(picked.reshape(len(picked), -1))
         if self.channels_first:
             picked = np.moveaxis(picked, 1, -1)
-        return _as_bytes_or_float32("observations", picked.reshape(len(picked), *self.shape))
+        whole = self.shape if self.shrinking is None else self.shrinking.shape
+        images = _as_bytes_or_float32("observations", picked.reshape(len(picked), *whole))
+        return images if self.shrinking is None else self.shrinking(images)
+
+    def shrunk(self, most: int) -> "View":
+        """The same with images of at most `most` pixels each way."""
+        shrinking = shrinking_of(self.shape, most) if self.kind == "image" else None
+        if shrinking is None:
+            return self
+        return replace(self, shape=shrinking.shrunk_shape, shrinking=shrinking)
 
 
 def view_of(space: gymnasium.Space, key: str | None = None) -> View:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from lapwing.data.collect import Policy, Progress, collect, collect_walks, experience_of
+from lapwing.data.collect import OnView, Policy, Progress, collect, collect_walks, experience_of
 from lapwing.data.experience import Experience
 from lapwing.data.files import as_keys, load_experience
 from lapwing.data.minari import MinariData
@@ -54,6 +54,7 @@ def open_experience(
     policy: Policy | None = None,
     collected: Path | None = None,
     on_progress: Progress | None = None,
+    on_view: OnView | None = None,
 ) -> Experience:
     """The experience that a source holds, or that is collected from it.
 
@@ -63,6 +64,7 @@ def open_experience(
         policy: what acts in an environment; None is random.
         collected: where an earlier start of the same run may have saved what it collected.
         on_progress: called with (done, all) while steps are taken.
+        on_view: called with what φ will see of an environment, before it is stepped.
     """
     if isinstance(source, Experience):
         return source
@@ -81,7 +83,7 @@ def open_experience(
     if isinstance(source, Plane):
         steps = settings.transitions, settings.episode_length
         return _of_equal_length(*random_walks(source, *steps, settings.seed, on_progress))
-    return _from_env(source, settings, policy, on_progress)
+    return _from_env(source, settings, policy, on_progress, on_view)
 
 
 def check_settings(source: Source, settings: LearnSettings, policy: Policy | None) -> None:
@@ -129,7 +131,11 @@ def _of_equal_length(episodes: np.ndarray, actions: np.ndarray) -> Experience:
 
 
 def _from_env(
-    source: GymEnv | Env, settings: LearnSettings, policy: Policy | None, on_progress: Progress | None
+    source: GymEnv | Env,
+    settings: LearnSettings,
+    policy: Policy | None,
+    on_progress: Progress | None,
+    on_view: OnView | None,
 ) -> Experience:
     named = isinstance(source, GymEnv)
     # A policy is written for one observation, unless a number of environments is asked for.
@@ -148,7 +154,9 @@ def _from_env(
             observation_key=settings.observation_key,
             past_termination=settings.past_termination and not named,
             seed=settings.seed,
+            image_size=settings.image_size,
             on_progress=on_progress,
+            on_view=on_view,
         )
     finally:
         if named:

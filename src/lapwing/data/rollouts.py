@@ -17,13 +17,15 @@ from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarni
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
 STEPS_BETWEEN_REPORTS = 1_000
+BYTES_BETWEEN = 1 << 25
+"""Large observations are stored, and progress is reported, more often: before there are so many bytes."""
 
 
 class Rollout(NamedTuple):
     """What was seen, episode after episode, and what was done and gained."""
 
     rows: np.ndarray
-    """Raw observations."""
+    """Raw observations; images as φ sees them, for raw ones may be too large to keep."""
     lengths: np.ndarray
     """How many each episode has."""
     actions: np.ndarray | None
@@ -42,7 +44,8 @@ def step_single(
     observation = _reset(env, seed)
     rows.new.append(rows.bytes_of(observation))
     lengths, length, new, add_action, add_reward = [], 1, rows.new, done.new.append, gained.new.append
-    key, dtype, shape = view.key, rows.stored.dtype, view.raw_shape
+    key, dtype, shape = view.key, rows.raw_dtype, view.raw_shape
+    between = max(1, min(STEPS_BETWEEN_REPORTS, BYTES_BETWEEN // len(new[0])))
     for step in range(1, transitions + 1):
         try:
             if actions is not None:
@@ -76,7 +79,7 @@ def step_single(
             if step < transitions:
                 observation, length = _reset(env), 1
                 new.append(rows.bytes_of(observation))
-        if step % STEPS_BETWEEN_REPORTS == 0 or step == transitions:
+        if step % between == 0 or step == transitions:
             rows.check_and_store(lengths)
             done.store()
             gained.store()
@@ -86,11 +89,11 @@ def step_single(
 
 
 class _Rows:
-    """Raw observations, one a row: copied as bytes when they come, which is quick, and stored in blocks."""
+    """Observations, one a row: copied as bytes when they come, which is quick, and stored in blocks."""
 
     def __init__(self, view: View, transitions: int):
-        self.view = view
-        self.stored = np.empty((transitions + transitions // 8 + 2, *view.raw_shape), stored_dtype(view))
+        self.view, self.raw_dtype = view, raw_dtype(view)
+        self.stored = np.empty((transitions + transitions // 8 + 2, *stored_shape(view)), stored_dtype(view))
         self.filled = 0
         """How many are stored."""
         self.new: list[bytes] = []
@@ -102,7 +105,7 @@ class _Rows:
 
     def check_and_store(self, lengths: list[int]) -> None:
         """Store the new ones; NaN is found while there is still something to be saved by stopping."""
-        block = np.frombuffer(b"".join(self.new), self.stored.dtype).reshape(-1, *self.view.raw_shape)
+        block = np.frombuffer(b"".join(self.new), self.raw_dtype).reshape(-1, *self.view.raw_shape)
         bad = first_not_finite(block)
         if bad is not None:
             ends = np.cumsum(lengths)
@@ -111,7 +114,7 @@ class _Rows:
             raise DatasetError(not_finite(episode, self.filled + bad - first))
         if self.filled + len(block) > len(self.stored):
             self.stored = np.concatenate([self.stored, np.empty_like(self.stored)])
-        self.stored[self.filled : self.filled + len(block)] = block
+        self.stored[self.filled : self.filled + len(block)] = _stored(self.view, block)
         self.filled += len(block)
         self.new.clear()
 
@@ -297,7 +300,7 @@ def _raw(view: View, picked: Any, *, batch: bool = False) -> np.ndarray:
     """One picked observation, or a batch, in the type that is stored; what is not of the space is refused."""
     given = as_array("observations", picked)
     view.check_shape(given.shape[batch:])
-    stored = given.astype(stored_dtype(view), copy=False)
+    stored = given.astype(raw_dtype(view), copy=False)
     if stored.dtype.kind in "iu" and stored is not given and not np.array_equal(stored, given):
         raise ConfigError(
             f"an observation holds {given[stored != given].flat[0]}, and the observation space promises "
@@ -307,8 +310,8 @@ def _raw(view: View, picked: Any, *, batch: bool = False) -> np.ndarray:
 
 
 def _copied(view: View, observations: Any) -> np.ndarray:
-    """A batch of raw observations; a copy, for an environment may write its next ones over them."""
-    return np.array(_raw(view, view.pick(observations), batch=True))
+    """A batch of observations; a copy, for an environment may write its next ones over them."""
+    return np.array(_stored(view, _raw(view, view.pick(observations), batch=True)))
 
 
 def _final(view: View, infos: dict[str, Any], env: int) -> np.ndarray:
@@ -318,10 +321,26 @@ def _final(view: View, infos: dict[str, Any], env: int) -> np.ndarray:
             "the vector of environments says it resets in the same step, but its infos have no final_obs; "
             "let it reset in the next step (AutoresetMode.NEXT_STEP)"
         )
-    return np.array(_raw(view, view.pick(infos["final_obs"][env])))
+    return np.array(_stored(view, _raw(view, view.pick(infos["final_obs"][env]))[None])[0])
+
+
+def raw_dtype(view: View) -> np.dtype:
+    """That of observations as they come: the space's own, but no less than float32 of floats."""
+    floats = np.issubdtype(view.raw_dtype, np.floating)
+    return np.result_type(view.raw_dtype, np.float32) if floats else view.raw_dtype
 
 
 def stored_dtype(view: View) -> np.dtype:
-    """The space's own, but no less than float32 of floats."""
-    floats = np.issubdtype(view.raw_dtype, np.floating)
-    return np.result_type(view.raw_dtype, np.float32) if floats else view.raw_dtype
+    """That of observations as they are kept: images as φ sees them, others as they come."""
+    if view.kind != "image":
+        return raw_dtype(view)
+    return np.dtype(np.float32 if np.issubdtype(view.raw_dtype, np.floating) else np.uint8)
+
+
+def stored_shape(view: View) -> tuple[int, ...]:
+    """Likewise."""
+    return view.shape if view.kind == "image" else view.raw_shape
+
+
+def _stored(view: View, raw: np.ndarray) -> np.ndarray:
+    return view.seen(raw) if view.kind == "image" else raw

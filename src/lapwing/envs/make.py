@@ -58,13 +58,21 @@ def make_envs(
         return _several(lambda: wrap(make()), num_envs or 1)
     spec = gymnasium.registry.get(env_id.rpartition(":")[2])
     own = spec is not None and spec.vector_entry_point is not None
+    wanted = num_envs or (16 if own else 1)
+    if spec is None or not own or wanted == 1:
+        return _several(make, wanted)
+    check_size("num_envs", 1024 * wanted)
+    mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+    vector = _made(env_id, partial(gymnasium.make_vec, spec, wanted, mode))
+    single = make()
+    if vector.single_observation_space == single.observation_space:
+        single.close()
+        return vector
+    vector.close()  # ALE's gives small grey images, four at a time, and not what the environment gives
     if num_envs is None:
-        num_envs = 16 if own else 1
-    if spec is not None and own and num_envs > 1:
-        check_size("num_envs", 1024 * num_envs)
-        mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
-        return _made(env_id, partial(gymnasium.make_vec, spec, num_envs, mode))
-    return _several(make, num_envs)
+        return single
+    single.close()
+    return _several(make, wanted)
 
 
 def _several(make: Callable[[], gymnasium.Env], num_envs: int) -> Env:

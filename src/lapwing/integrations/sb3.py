@@ -64,10 +64,11 @@ class LaplacianExtractor(BaseFeaturesExtractor):
         super().__init__(observation_space, phi.dim + seen)
         self.phi, self.append = phi, append
         self.one_hot = isinstance(observation_space, gymnasium.spaces.Discrete)
-        self.channels_first = not self.one_hot and observation_space.shape != learned.spec.shape
+        self.channels_first = not self.one_hot and observation_space.shape != learned.shape
         self.scaled = is_image_space(observation_space)
         whole = np.issubdtype(observation_space.dtype or np.float32, np.integer)
-        self.unscaled = whole and len(learned.spec.shape) == 3 and not self.scaled
+        self.unscaled = whole and len(learned.shape) == 3 and not self.scaled
+        self.as_bytes = whole and learned.spec.shrinking is not None
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """What Stable-Baselines3 made of a batch of observations, to features."""
@@ -78,13 +79,19 @@ class LaplacianExtractor(BaseFeaturesExtractor):
             observations = seen.argmax(1)
         elif self.channels_first:
             observations = observations.permute(0, 2, 3, 1)
-        phi = self.phi(observations / 255 if self.unscaled else observations)
+        phi = self.phi(self._as_learned(observations))
         return torch.cat([phi, seen], dim=1) if self.append else phi
+
+    def _as_learned(self, observations: torch.Tensor) -> torch.Tensor:
+        """Images of bytes in [0, 1]; as bytes where they are averaged over pixels, for means are rounded."""
+        if self.as_bytes:
+            return (observations * 255 if self.scaled else observations).round().to(torch.uint8)
+        return observations / 255 if self.unscaled else observations
 
 
 def _check_space(space: gymnasium.Space, representation: Representation) -> None:
     """Refuse a space whose observations φ does not take."""
-    shape, n_states = representation.spec.shape, representation.spec.n_states
+    shape, n_states = representation.shape, representation.spec.n_states
     if isinstance(space, gymnasium.spaces.Dict):
         raise ConfigError(
             "this extractor takes no Dict observations; wrap the environment in "

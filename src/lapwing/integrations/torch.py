@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.data.shrink import Shrinking
 from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import is_single
 from lapwing.laplacian.encoders import ConvNet, same_padding
@@ -22,7 +23,7 @@ except ImportError as error:
 
 def to_torch(
     representation: Representation, what: What = "eigenfunctions"
-) -> "Rows | Vectors | Images | Bumps":
+) -> "Rows | Vectors | Images | Bumps | Shrunk":
     """φ, or what is made of it, as a module that takes a batch and gives (n, d) in float32.
 
     Its tensors are buffers: they move with `.to(device)` and are in the `state_dict`, but no optimiser finds
@@ -45,9 +46,9 @@ def to_torch(
     shape, weights = representation.spec.shape, folded(representation, what)
     if not shape:
         return Rows(weights)
-    if weights.centres is not None:
-        return Bumps(weights, shape)
-    return Vectors(weights, shape) if len(shape) == 1 else Images(weights, shape)
+    kind = Bumps if weights.centres is not None else Vectors if len(shape) == 1 else Images
+    module, shrinking = kind(weights, shape), representation.spec.shrinking
+    return module if shrinking is None else Shrunk(module, shrinking)
 
 
 class Rows(torch.nn.Module):
@@ -141,6 +142,25 @@ class Bumps(torch.nn.Module):
         _check_shape(observations, self.shape)
         centred = _unit_range(observations, self.shift) - self.shift
         return self.stages(centred.flatten(1))
+
+
+class Shrunk(torch.nn.Module):
+    """A module for images that are averaged over blocks of pixels first."""
+
+    def __init__(self, module: Images | Bumps | Vectors, shrinking: Shrinking):
+        super().__init__()
+        self.module, self.block = module, shrinking.block
+        self.shape, self.dim = shrinking.shape, module.dim
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, height, width, channels), bytes or numbers, to (n, d)."""
+        _check_shape(images, self.shape)
+        whole = not images.is_floating_point()
+        numbers = images.to(torch.float32) if whole else images
+        # Of blocks that reach over the edge, the mean of what is inside, as everywhere in lapwing.
+        means = functional.avg_pool2d(numbers.permute(0, 3, 1, 2), self.block, ceil_mode=True)
+        means = means.permute(0, 2, 3, 1)
+        return self.module(torch.floor(means + 0.5).to(torch.uint8) if whole else means)
 
 
 class Stage(torch.nn.Module):

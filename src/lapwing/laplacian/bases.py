@@ -3,7 +3,8 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -16,6 +17,10 @@ ROWS = 4_096
 """So many rows of functions are in memory at a time: more would not stay in the cache."""
 MOST_INPUTS, MOST_COORDINATES = 100, 32
 """Larger observations are reduced to so many principal components; so many of the slowest are used."""
+IMAGE_INPUTS, PER_INPUT = 600, 20
+"""So many of images, where what moves is a small part; and so many transitions for each."""
+PASSES, SPARE = 2, 20
+"""Passes over the rows that find principal components, and so many directions more than wanted."""
 
 
 class Pairs(NamedTuple):
@@ -45,8 +50,15 @@ class Reduction:
     """From observations as vectors, less `shift`."""
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
-        """One row an observation, in double precision."""
-        return (as_vectors(observations) - self.shift) @ self.matrix
+        """One row an observation, in double precision; images are multiplied in float32, which is quick."""
+        if observations.ndim < 3:
+            return (as_vectors(observations) - self.shift) @ self.matrix
+        shift, matrix = self._single
+        return ((as_vectors(observations, np.float32) - shift) @ matrix).astype(np.float64)
+
+    @cached_property
+    def _single(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.shift.astype(np.float32), self.matrix.astype(np.float32)
 
     @classmethod
     def of(cls, observations: np.ndarray, *, one_scale: bool = False, most: int = MOST_INPUTS) -> "Reduction":
@@ -57,17 +69,52 @@ class Reduction:
             one_scale: whether all features are divided by the same number, as pixels are.
             most: larger observations are reduced to so many principal components.
         """
-        rows = as_vectors(observations)
-        shift, spread = rows.mean(axis=0), rows.std(axis=0)
+        images = observations.ndim > 2
+        rows = as_vectors(observations, np.float32 if images else np.float64)
+        shift = rows.mean(axis=0, dtype=np.float64)
+        spread = _spread(rows, shift)
         scale = np.where(spread > 1e-6 * spread.max(initial=0), spread, np.inf)
-        if one_scale or (observations.ndim > 2 and rows.shape[1] > most):
+        if one_scale or images:
             scale = np.full_like(spread, np.sqrt(np.mean(spread**2)) or 1.0)
         if rows.shape[1] <= most:
             return cls(shift, np.diag(1 / scale))
+        if images:
+            rows -= shift.astype(np.float32)
+            return cls(shift, principal_components(rows, most) / scale[:, None])
         rows = rows[:: max(1, len(rows) // 2_000)]  # so that the matrix of their products stays small
         _, sizes, components = scipy.linalg.svd((rows - shift) / scale, full_matrices=False)
         kept = sizes[:most] > 1e-6 * sizes.max(initial=0)
         return cls(shift, (components[:most][kept] / scale).T)
+
+
+def components_of(shape: tuple[int, ...], transitions: int) -> int:
+    """How many principal components observations are reduced to, if they have more numbers."""
+    if len(shape) != 3:
+        return MOST_INPUTS
+    return min(IMAGE_INPUTS, max(MOST_INPUTS, transitions // PER_INPUT))
+
+
+def principal_components(rows: np.ndarray, count: int) -> np.ndarray:
+    """The directions of the largest variance of centred rows, one a column, largest first.
+
+    By random directions that are multiplied with the rows a few times (Halko, Martinsson and Tropp, 2011):
+    no matrix of all pixels with all pixels is formed. Directions without variance are left out.
+    """
+    wanted = min(count + SPARE, *rows.shape)
+    found = np.random.default_rng(0).standard_normal((rows.shape[1], wanted)).astype(rows.dtype)
+    for _ in range(PASSES):
+        found, _ = np.linalg.qr(rows.T @ (rows @ found))
+    sizes, turned = scipy.linalg.svd((rows @ found).astype(np.float64), full_matrices=False)[1:]
+    kept = sizes[:count] > 1e-5 * sizes.max(initial=0)
+    return (found @ turned[:count][kept].T).astype(np.float64)
+
+
+def _spread(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The standard deviation of each column, without another copy of all rows."""
+    squares = sum(
+        np.sum((rows[begin : begin + ROWS] - mean) ** 2, axis=0) for begin in range(0, len(rows), ROWS)
+    )
+    return np.sqrt(squares / len(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +198,7 @@ def spread_centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarra
     return centres, float(np.median(nearest[:, 1]))
 
 
-def as_vectors(observations: np.ndarray) -> np.ndarray:
-    """One row an observation, in double precision; bytes become numbers in [0, 1]."""
+def as_vectors(observations: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+    """One row an observation, as new numbers of this type; bytes become numbers in [0, 1]."""
     flat = observations.reshape(len(observations), -1)
-    return flat / 255.0 if np.issubdtype(flat.dtype, np.integer) else flat.astype(np.float64)
+    return np.divide(flat, 255, dtype=dtype) if np.issubdtype(flat.dtype, np.integer) else flat.astype(dtype)

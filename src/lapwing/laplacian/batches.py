@@ -1,12 +1,14 @@
 """Batches of observations: what an encoder takes, and φ of them."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError, DatasetError
-from lapwing.laplacian.encoders import Encoder, embed
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed
 
 _LARGEST_BATCH = 4_096
 
@@ -19,6 +21,23 @@ def is_single(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
             f"or a batch (n, {', '.join(map(str, shape))})".replace("(n, )", "(n,)")
         )
     return found == shape
+
+
+def as_batch(spec: EncoderSpec, array: Any) -> tuple[Any, bool]:
+    """A batch as the encoder takes it, of one observation or many, and whether it was one.
+
+    Arrays of NumPy are checked, those of JAX are not. Images that the spec makes smaller may be so already.
+    """
+    shrinking = spec.shrinking
+    small = shrinking is not None and spec.shape in (array.shape, array.shape[1:])
+    shape = spec.shape if shrinking is None or small else shrinking.shape
+    single = is_single(array.shape, shape)
+    batch = array[None] if single else array
+    plain = isinstance(array, np.ndarray)
+    batch = checked_batch(batch, shape, spec.n_states) if plain else batch
+    if shrinking is None or small:
+        return batch, single
+    return (shrinking(batch) if plain else shrinking.of_arrays(batch, jnp)), single
 
 
 def checked_batch(batch: np.ndarray, shape: tuple[int, ...], n_states: int | None) -> np.ndarray:

@@ -58,8 +58,8 @@ def choose(
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The resolved settings, and what was tried on validation episodes: the chosen one first."""
     resolved = _by_rules(settings, target)
-    if resolved.estimator == "closed-form" and target.graph is not None:
-        return _by_states_left_out(settings, resolved, target)
+    if resolved.estimator == "closed-form" and target.extends_eigenvectors:
+        return _by_states_left_out(settings, resolved, target, on_trial)
     if resolved.estimator == "closed-form":
         return _by_trials(settings, resolved, target, on_trial)
     if target.states is None and settings.lam is not None:
@@ -127,7 +127,13 @@ def _by_trials(
     fixed = {name: getattr(settings, name) for name in _given(settings, STAGE_SETTINGS)}
     learned_from = target.learned_from
     tried = closed_form.choose(
-        learned_from, resolved.dim, resolved.seed, settings.trials, fixed=fixed, on_trial=on_trial
+        learned_from,
+        resolved.dim,
+        resolved.seed,
+        settings.trials,
+        fixed=fixed,
+        on_trial=on_trial,
+        study=target.study(resolved.dim, resolved.seed),
     )
     networks = [] if fixed else _network_settings(settings, target)
     for network in networks:
@@ -144,11 +150,16 @@ def _by_trials(
 
 
 def _by_states_left_out(
-    settings: LearnSettings, resolved: ResolvedSettings, target: Target
+    settings: LearnSettings, resolved: ResolvedSettings, target: Target, on_trial: OnChunk | None
 ) -> tuple[ResolvedSettings, list[Trial]]:
-    """The bumps that follow the eigenvectors of a graph best at points that they were not fitted to."""
+    """The bumps that follow the eigenvectors of a chain best at states that they were not fitted to."""
+    if given := _given(settings, STAGE_SETTINGS):
+        raise ConfigError(
+            f"{given[0]}={getattr(settings, given[0])!r} is of bumps that are fitted to episodes, and these "
+            "states are enumerated: bumps extend their exact eigenvectors; leave it out"
+        )
     columns = resolved.dim + resolved.oversample
-    tried = extension_of(target, columns, resolved.seed).choose()
+    tried = extension_of(target, columns, resolved.seed).choose(on_trial)
     values, _ = target.eigenpairs(columns)
     return _with_choice(settings, resolved, target, tried[0], values), tried
 
@@ -218,14 +229,23 @@ def bytes_of_eigenpairs(states: int, dimensions: int) -> int:
 
 
 def default_estimator(settings: LearnSettings, target: Target, needed: int) -> Estimator:
-    """No gradient steps for continuous vectors, unless a setting asks for them; `needed`: bytes of exact."""
+    """No gradient steps for images and continuous vectors of data, unless a setting asks for them.
+
+    Args:
+        settings: which may ask.
+        target: what is learned from.
+        needed: the bytes that `exact` takes.
+    """
     if settings.encoder == "bumps" or _given(settings, STAGE_SETTINGS):
+        return "closed-form"
+    plain = settings.preset == "default" and settings.encoder is None and settings.rotate
+    plain = plain and not _given(settings, GRADIENT_SETTINGS)
+    images = len(target.observation_shape) == 3 and target.experience is not None and target.world is None
+    if plain and images:
         return "closed-form"
     if target.states is not None:
         return "exact" if needed <= memory_bytes() else "pairwise"
-    plain = settings.preset == "default" and settings.encoder is None and settings.rotate
-    gradient = _given(settings, GRADIENT_SETTINGS)
-    return "closed-form" if plain and not gradient and len(target.observation_shape) == 1 else "pairwise"
+    return "closed-form" if plain and len(target.observation_shape) == 1 else "pairwise"
 
 
 def _given(settings: LearnSettings, names: Sequence[str]) -> list[str]:

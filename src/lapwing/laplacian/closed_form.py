@@ -24,13 +24,21 @@ import numpy as np
 
 from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
-from lapwing.laplacian.bases import Basis, Combined, Coordinates, Pairs, Reduction, spread_centres
+from lapwing.laplacian.bases import (
+    Basis,
+    Combined,
+    Coordinates,
+    Pairs,
+    Reduction,
+    components_of,
+    spread_centres,
+)
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.ritz import Moments, mean_moments, rayleigh_ritz, ritz_by_cutoff
-from lapwing.progress import OnChunk
+from lapwing.progress import OnChunk, report_begin
 
 SLOWNESSES = (0.5, 1.0, 0.0)
 """Powers p that are tried in the first stage; further stages have the first of them."""
@@ -112,7 +120,8 @@ class Study:
         drawn = np.random.default_rng(seed).integers(len(fitted_on.observations), size=SOME_ROWS)
         drawn.sort()
         spaced = drawn[:: -(-SOME_ROWS // _at_once(fitted_on))]  # as many as fit, from all of the data
-        self.reduction = Reduction.of(fitted_on.observe(spaced))
+        most = components_of(fitted_on.observation_shape, fitted_on.n_transitions)
+        self.reduction = Reduction.of(fitted_on.observe(spaced), most=most)
         if not self.reduction.matrix.any():
             raise DatasetError(
                 f"{len(fitted_on.observations):,} of {len(learned_from.observations):,} observations, which "
@@ -201,6 +210,7 @@ def choose(
     *,
     fixed: dict[str, tuple],
     on_trial: OnChunk | None = None,
+    study: Study | None = None,
 ) -> list[Trial]:
     """What was tried, the chosen one first.
 
@@ -214,9 +224,11 @@ def choose(
         trials: how many at most.
         fixed: fields of `StageChoice` that are not to be chosen, with a value for each stage.
         on_trial: called after each with (done, all, scores).
+        study: that of these episodes, if it is known.
     """
     stages = len(next(iter(fixed.values()))) if fixed else None
-    search = _Search(Study(learned_from, dim, seed), trials, fixed, on_trial)
+    report_begin(on_trial, trials)
+    search = _Search(study or Study(learned_from, dim, seed), trials, fixed, on_trial)
     best = search.first_stage()
     while len(best.choice) < (stages or MOST_STAGES):
         found = search.further_stage(best)
@@ -287,6 +299,7 @@ def fit(
     lam: float,
     beta: float,
     delta: float,
+    study: Study | None = None,
 ) -> tuple[Bumps, EncoderSpec]:
     """The minimiser of the loss over the chosen functions, from every episode that is learned from.
 
@@ -299,8 +312,9 @@ def fit(
         lam: λ of P_λ.
         beta: β.
         delta: δ.
+        study: that of `choose`, if it is known.
     """
-    study = Study(learned_from, dim, seed)
+    study = study or Study(learned_from, dim, seed)
     for stage in choice[:-1]:
         study = study.behind(study.fitted(stage))
     basis = study.basis(choice[-1])
@@ -312,7 +326,8 @@ def fit(
     ritz = rayleigh_ritz(*moments, dim + oversample, cutoff=choice[-1].cutoff)
     scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
     stages = (*study.stages, Combined(basis, ritz.coefficients * scale))
-    return encoder_of(study.reduction, stages, learned_from.observation_shape)
+    encoder, spec = encoder_of(study.reduction, stages, learned_from.observation_shape)
+    return encoder, spec.shrunk_by(learned_from.shrinking)
 
 
 def _through(stages: tuple[Combined, ...], pairs: Pairs) -> Pairs:
@@ -359,10 +374,12 @@ def _pair_batches(experience: Experience, reduction: Reduction, most: int) -> It
     numbers = np.arange(min(experience.n_transitions, most))
     if experience.n_transitions > most:
         numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
-    indices = experience.transitions(numbers)
-    following = _observed(experience, indices + 1)
-    for here, there in zip(_observed(experience, indices), following, strict=True):
-        yield Pairs(reduction(here), reduction(there))
+    begins, batch = experience.transitions(numbers), _at_once(experience)
+    for at in range(0, len(begins), batch):
+        here = begins[at : at + batch]
+        both, where = np.unique(np.concatenate([here, here + 1]), return_inverse=True)  # most are both ends
+        reduced = reduction(experience.observe(both))
+        yield Pairs(*(reduced[end] for end in np.split(where, 2)))
 
 
 def _observed(experience: Experience, indices: np.ndarray) -> Iterator[np.ndarray]:

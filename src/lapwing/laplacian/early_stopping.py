@@ -14,7 +14,7 @@ from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.ritz import moments_of_chain, rayleigh_ritz
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import TrainState, train
-from lapwing.progress import OnChunk
+from lapwing.progress import OnChunk, report_begin
 from lapwing.settings.learn import ResolvedSettings
 
 SCARCE_VISITS = 100
@@ -38,6 +38,7 @@ def held_out_stop(target: Target, settings: ResolvedSettings, on_chunk: OnChunk 
     rest, held_out = target.folded(min(FOLDS, target.experience.n_episodes))
     trial = _Trial(rest, empirical_chain(held_out), target.one_step.rho, settings.dim)
     with suppress(_OutOfPatienceError):
+        report_begin(on_chunk, settings.stop)
         train(rest, settings, checkpoints=trial, on_chunk=on_chunk)
     return trial.best_step
 

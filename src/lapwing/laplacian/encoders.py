@@ -6,7 +6,7 @@ seen. `network(features)` is what learns. Over a table of states the features ar
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from scipy.spatial import KDTree
 
+from lapwing.data.shrink import Shrinking
 from lapwing.errors import ConfigError
 from lapwing.laplacian.bumps import Bumps, StageSizes
 from lapwing.settings.learn import EncoderName
@@ -161,16 +162,41 @@ class EncoderSpec:
     n_features: int = 128
     stages: tuple[StageSizes, ...] = ()
     """Of `bumps`: how many coordinates, bumps and functions each stage has."""
+    block: int = 1
+    """Images are averaged over so many pixels each way before `shape` is what is left of them."""
+    raw_shape: tuple[int, ...] = ()
+    """The shape of such an image before."""
+
+    @property
+    def shrinking(self) -> Shrinking | None:
+        """How images are made smaller before the encoder sees them."""
+        return Shrinking(self.block, self.raw_shape) if self.raw_shape else None
+
+    def shrunk_by(self, shrinking: Shrinking | None) -> "EncoderSpec":
+        """The same for images that are made smaller first."""
+        if shrinking is None:
+            return self
+        return replace(self, block=shrinking.block, raw_shape=shrinking.shape)
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON can hold it; what earlier versions did not know is left out where it says nothing."""
+        values = asdict(self)
+        if not self.raw_shape:
+            del values["block"], values["raw_shape"]
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "EncoderSpec":
         """What `dataclasses.asdict` gave, with lists for tuples; earlier versions knew no stages."""
         fields: dict[str, Any] = values | {name: tuple(values[name]) for name in ("shape", "hidden")}
         fields["stages"] = tuple(map(tuple, values.get("stages", ())))
+        fields["raw_shape"] = tuple(values.get("raw_shape", ()))
         return cls(**fields)
 
     def __post_init__(self) -> None:
         """Refuse an encoder that cannot take such observations."""
+        if self.raw_shape and Shrinking(self.block, self.raw_shape).shrunk_shape != self.shape:
+            raise ValueError(f"images of {self.raw_shape} do not become {self.shape} by {self.block}")
         if len(self.shape) not in _AXES[self.name]:
             fitting = [name for name, axes in _AXES.items() if len(self.shape) in axes]
             remedy = f"use --encoder {' or '.join(fitting)}" if fitting else "flatten them to vectors"

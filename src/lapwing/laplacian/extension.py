@@ -16,7 +16,14 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from lapwing.laplacian.bases import Basis, Combined, Coordinates, Reduction, spread_centres
+from lapwing.laplacian.bases import (
+    IMAGE_INPUTS,
+    Basis,
+    Combined,
+    Coordinates,
+    Reduction,
+    spread_centres,
+)
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import Chain, multi_step_eigenvalues
 from lapwing.laplacian.closed_form import Choice, StageChoice, Trial, encoder_of
@@ -24,6 +31,7 @@ from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.objectives import surviving_scale
 from lapwing.laplacian.ritz import Ritz, moments_of_chain
 from lapwing.laplacian.target import Target
+from lapwing.progress import OnChunk, report_begin
 
 SLOWNESSES = (1.0, 0.5)
 """Powers of the eigenvalue that linear coordinates are divided by; those that are tried."""
@@ -34,6 +42,8 @@ WIDTHS, NEARBY_WIDTHS = (1.0, 1.5, 2.0, 3.0, 5.0), (2 / 3, 1.0, 1.5)
 RIDGES = (1e-8, 1e-6, 1e-4)
 """Directions of less variance than this hardly count; those that are tried. Less would take coefficients that
 float32 cannot hold."""
+LINEAR_RIDGE = 1e-6
+"""Of the linear fit of images, in mean variances of a component."""
 LEFT_OUT = 0.2
 """The share of the states that the choice is made on."""
 SOME_STATES = 5_000
@@ -65,7 +75,12 @@ class Extension:
     def reduction(self) -> Reduction:
         """Vectors of one scale, for neighbours are near in the features as they are."""
         most = min(MOST_INPUTS, max(LEAST_INPUTS, len(self.states) // PER_INPUT))
-        return Reduction.of(self.states, one_scale=True, most=most)
+        return Reduction.of(self.states, one_scale=True, most=IMAGE_INPUTS if self.of_images else most)
+
+    @property
+    def of_images(self) -> bool:
+        """Whether the states are images."""
+        return self.states.ndim == 4
 
     @cached_property
     def vectors(self) -> np.ndarray:
@@ -85,19 +100,45 @@ class Extension:
         left_out = max(1, int(LEFT_OUT * len(drawn)))
         return np.sort(drawn[left_out:]), np.sort(drawn[:left_out])
 
-    def choose(self) -> list[Trial]:
+    def projection(self, slowness: float, rows: np.ndarray) -> np.ndarray:
+        """What bumps stand over: slow linear coordinates; of images a linear fit of the functions themselves.
+
+        Something small that moves over a screen lights up other pixels wherever it is: no few linear
+        coordinates know where, but linear functions of all pixels do.
+
+        Args:
+            slowness: of the coordinates.
+            rows: the states that the linear fit is made on.
+        """
+        if not self.of_images:
+            return self.coordinates.projection(slowness)
+        root = np.sqrt(self.chain.rho[rows])[:, None]
+        weighted = root * np.hstack([np.ones_like(root), self.vectors[rows]])
+        second = weighted.T @ weighted
+        second[np.diag_indices(len(second))] += LINEAR_RIDGE * np.trace(second) / len(second)
+        return scipy.linalg.solve(second, weighted.T @ (root * self.functions[rows]), assume_a="pos")[1:]
+
+    def choose(self, on_trial: OnChunk | None = None) -> list[Trial]:
         """What was tried, the best first; its score is the error at the states left out."""
-        tried = [self.trial(slowness, FEW_BUMPS, WIDTHS) for slowness in SLOWNESSES]
+        slownesses = SLOWNESSES[:1] if self.of_images else SLOWNESSES
+        tried = []
+        report_begin(on_trial, len(slownesses) + 1)
+        for slowness in slownesses:
+            tried.append(self.trial(slowness, FEW_BUMPS, WIDTHS))
+            if on_trial:
+                on_trial(len(tried), len(slownesses) + 1, {"score": tried[-1].score})
         if len(self.states) > FEW_BUMPS:
             (best,) = min(tried, key=_score).choice
             widths = [best.bump_width * factor for factor in NEARBY_WIDTHS]
             tried.append(self.trial(best.slowness, MOST_BUMPS, widths))
+        if on_trial:
+            on_trial(len(slownesses) + 1, len(slownesses) + 1, {"score": tried[-1].score})
         return sorted(tried, key=_score)
 
     def trial(self, slowness: float, bumps: int, widths: Sequence[float]) -> Trial:
         """The best width and ridge for so many bumps, with the mean squared error at the states left out."""
         fitted, left_out = self.parts
-        projection = self.coordinates.projection(slowness)
+        projection = self.projection(slowness, fitted)
         centres, spacing = spread_centres(self.vectors[fitted] @ projection, bumps, self.seed)
         found = []
         for width in widths:
@@ -111,10 +152,11 @@ class Extension:
 
     def fit(self, choice: StageChoice) -> Combined:
         """The functions, from all states."""
-        projection = self.coordinates.projection(choice.slowness)
+        rows = np.arange(len(self.states))
+        projection = self.projection(choice.slowness, rows)
         centres, spacing = spread_centres(self.vectors @ projection, choice.bumps, self.seed)
         basis = Basis(projection, centres, choice.bump_width * spacing)
-        return next(self._fit(basis, np.arange(len(self.states)), (choice.cutoff,)))
+        return next(self._fit(basis, rows, (choice.cutoff,)))
 
     def _fit(self, basis: Basis, rows: np.ndarray, ridges: Sequence[float]) -> Iterator[Combined]:
         """The functions over a basis by weighted ridge regression, for each of the ridges."""

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
 from lapwing.errors import ConfigError, DatasetError, nearest
-from lapwing.laplacian.batches import checked_batch, is_single
+from lapwing.laplacian.batches import as_batch, checked_batch
 from lapwing.laplacian.bumps import Bumps, Stage
 from lapwing.laplacian.distances import check_filter
 from lapwing.laplacian.encoders import ConvNet, Linear, same_padding
@@ -59,7 +59,8 @@ class Forward:
         trusted_only: bool = True,
     ):
         self.what = what
-        self.shape = representation.spec.shape
+        self.spec = representation.spec
+        self.shape = representation.shape
         """Of one observation; () for an index."""
         self.n_states = representation.spec.n_states
         self.dtype = checked_dtype(dtype)
@@ -82,9 +83,8 @@ class Forward:
             if b"\0" in np.isfinite(x).tobytes():  # half the time of `all()`
                 raise DatasetError("observation 0 holds NaN or infinity")
             return _of_vectors(self._weights, x)
-        if is_single(x.shape, self.shape):
-            return self._of_batch(x[None])[0]
-        return self._of_batch(x)
+        batch, single = as_batch(self.spec, x)
+        return self._of_batch(batch)[0] if single else self._of_batch(batch)
 
     def _row(self, index: Any) -> np.ndarray:
         assert self._table is not None
@@ -94,7 +94,6 @@ class Forward:
 
     def _of_batch(self, batch: np.ndarray) -> np.ndarray:
         """A batch of any size, in bounded memory."""
-        batch = checked_batch(batch, self.shape, self.n_states)
         if self._table is not None:
             return self._table[batch]
         of, stack = (_of_vectors, batch[:, None]) if len(self.shape) == 1 else (_of_images, batch)

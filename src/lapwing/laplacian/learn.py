@@ -36,7 +36,7 @@ from lapwing.laplacian.ritz import (
 )
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import Checkpoints, Trained, train
-from lapwing.progress import OnChunk, OnProgress, within
+from lapwing.progress import OnChunk, OnProgress, report_begin, uncounted, within
 from lapwing.settings.learn import LearnSettings, ResolvedSettings
 from lapwing.timing import stopwatch
 
@@ -53,7 +53,8 @@ def learn_target(
     target: Target, settings: LearnSettings, *, on_progress: OnProgress | None = None
 ) -> Representation:
     """The representation of `target`, learned by these settings."""
-    resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
+    with uncounted("preparing", on_progress):
+        resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
     return learn_resolved(target, resolved, tried=tried, on_progress=on_progress)[0]
 
 
@@ -72,14 +73,21 @@ def learn_resolved(
         settings: what `choose.resolve` returned.
         tried: what else was tried, to be saved with the representation.
         checkpoints: where training is resumed from, and its state saved.
-        on_progress: called with ("learning", step, last step, metrics).
+        on_progress: called with (phase, done, all, metrics) of "compiling", "learning" and "measuring".
     """
-    if target.states is None:
-        _warn_of_parts(target.learned_from)
     learn = solve if settings.estimator == "closed-form" else train
-    trained = learn(target, settings, checkpoints=checkpoints, on_chunk=within("learning", on_progress))
+    trained = learn(
+        target,
+        settings,
+        checkpoints=checkpoints,
+        on_chunk=within("learning", on_progress),
+        on_compiling=within("compiling", on_progress),
+    )
     most_pairs = SOME_PAIRS if settings.estimator == "closed-form" else MOST_PAIRS
-    representation = represent(target, settings, trained.encoder, trained.spec, most_pairs=most_pairs)
+    with uncounted("measuring", on_progress):
+        if target.states is None:
+            _warn_of_parts(target.learned_from)
+        representation = represent(target, settings, trained.encoder, trained.spec, most_pairs=most_pairs)
     if tried:
         representation.config["tried"] = [trial.as_json() for trial in tried]
     return representation, trained
@@ -91,8 +99,10 @@ def solve(
     *,
     checkpoints: Checkpoints | None = None,
     on_chunk: OnChunk | None = None,
+    on_compiling: OnChunk | None = None,
 ) -> Trained:
-    """`train` by `closed-form`: one step, which is the last."""
+    """`train` by `closed-form`: one step, which is the last, and nothing to compile."""
+    report_begin(on_chunk)
     names = [field.name for field in dataclasses.fields(closed_form.StageChoice)]
     columns = zip(*(getattr(settings, name) for name in names), strict=True)
     choice = tuple(closed_form.StageChoice(*values) for values in columns)
@@ -116,11 +126,10 @@ def _solved(
     target: Target, settings: ResolvedSettings, choice: closed_form.Choice
 ) -> tuple[Bumps, EncoderSpec]:
     """The minimiser of the loss over bumps; of a graph, its eigenvectors extended by them."""
-    if target.graph is not None:
-        columns = settings.dim + settings.oversample
-        return extended_encoder(
-            extension_of(target, columns, settings.seed), choice, _extended_scale(target, settings)
-        )
+    if target.extends_eigenvectors:
+        extension = extension_of(target, settings.dim + settings.oversample, settings.seed)
+        encoder, spec = extended_encoder(extension, choice, _extended_scale(target, settings))
+        return encoder, spec.shrunk_by(target.experience.shrinking if target.experience else None)
     return closed_form.fit(
         target.learned_from,
         choice,
@@ -130,6 +139,7 @@ def _solved(
         lam=settings.lam,
         beta=settings.beta,
         delta=settings.delta,
+        study=target.study(settings.dim, settings.seed),
     )
 
 
@@ -217,7 +227,7 @@ def _ritz(target: Target, settings: ResolvedSettings, embed: Embed, most: int) -
 
     Those of a graph are known already, where φ extends them.
     """
-    if target.graph is not None and settings.estimator == "closed-form":
+    if target.extends_eigenvectors and settings.estimator == "closed-form":
         values, _ = target.eigenpairs(settings.dim + settings.oversample)
         return extended_ritz(values, _extended_scale(target, settings), settings.dim)
     if target.states is not None and len(target.states) > MANY_STATES and settings.rotate:

@@ -1,6 +1,5 @@
 """Representation: a learned φ with its eigenfunctions and distances, and its file."""
 
-import dataclasses
 import hashlib
 import json
 import warnings
@@ -15,7 +14,7 @@ import numpy as np
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
-from lapwing.laplacian.batches import checked_batch, embed_batch, embed_jax, is_single
+from lapwing.laplacian.batches import as_batch, embed_batch, embed_jax
 from lapwing.laplacian.distances import (
     BEST,
     ROTATED,
@@ -63,13 +62,18 @@ class Representation:
         second = f", λ_2 = {self.eigenvalues[1]:.4f}" if self.dim > 1 else ""
         return (
             f"Representation({self.config.get('target', '?')}: {self.dim} eigenfunctions of observations of "
-            f"shape {self.spec.shape}, {self.spec.name} encoder{second})"
+            f"shape {self.shape}, {self.spec.name} encoder{second})"
         )
 
     @property
     def dim(self) -> int:
         """How many eigenfunctions there are."""
         return len(self.eigenvalues)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation; of an image before it is made smaller, as the environment gives it."""
+        return self.spec.raw_shape or self.spec.shape
 
     @property
     def rotated(self) -> bool:
@@ -227,7 +231,7 @@ class Representation:
         settings = self.config.get("settings", {})
         facts = {name: self.config.get(name) for name in ("maze", "arena", "step")}
         facts |= {name: settings.get(name) for name in ("observation", "observation_key")}
-        facts |= {"encoder": dataclasses.asdict(self.spec), "rotated": self.rotated}
+        facts |= {"encoder": self.spec.as_json(), "rotated": self.rotated}
         facts |= {"soft_distance": self.soft_distance}
         if "trusted" in self.config:  # without it the digest is that of earlier versions
             facts["trusted"] = self.config["trusted"]
@@ -253,14 +257,8 @@ class Representation:
 
     def _answer(self, observations, finish):
         xp: Any = jnp if isinstance(observations, jax.Array) else np
-        array = xp.asarray(observations)
-        single = is_single(array.shape, self.spec.shape)
-        batch = array[None] if single else array
-        if xp is jnp:
-            phi = embed_jax(self.encoder, batch)
-        else:
-            checked = checked_batch(batch, self.spec.shape, self.spec.n_states)
-            phi = embed_batch(self.encoder, checked)
+        batch, single = as_batch(self.spec, xp.asarray(observations))
+        phi = embed_jax(self.encoder, batch) if xp is jnp else embed_batch(self.encoder, batch)
         result = finish(phi, xp)
         return result[0] if single else result
 
@@ -280,7 +278,7 @@ def load_representation(path: str | Path) -> Representation:
 def representation_parts(representation: Representation) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of a representation, and what else a file must say of it."""
     described = {
-        "encoder": dataclasses.asdict(representation.spec),
+        "encoder": representation.spec.as_json(),
         "soft_distance": representation.soft_distance,
         "config": representation.config,
     }

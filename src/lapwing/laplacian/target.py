@@ -16,6 +16,7 @@ from lapwing.data.memory_map import BYTES_AT_ONCE
 from lapwing.data.minari import MinariData
 from lapwing.data.ogbench import OGBenchData
 from lapwing.data.open import check_settings, open_experience
+from lapwing.data.shrink import shrinking_of
 from lapwing.data.source import DataFile, GymEnv, Source, read_source
 from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
@@ -24,6 +25,8 @@ from lapwing.envs.plane import Plane
 from lapwing.envs.simulator import goal_observation
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import Chain, empirical_chain, graph_chain, true_chain
+from lapwing.laplacian.closed_form import Study
+from lapwing.laplacian.cost import announce
 from lapwing.mazes import Maze
 from lapwing.settings.learn import LearnSettings
 
@@ -57,6 +60,7 @@ class Target:
     graph: Any = None
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
+    _studies: dict[tuple[int, int], Study] = field(default_factory=dict, init=False)
 
     @property
     def n_states(self) -> int | None:
@@ -70,6 +74,12 @@ class Target:
             return self.states.shape[1:]
         assert self.experience is not None
         return self.experience.observation_shape
+
+    @property
+    def extends_eigenvectors(self) -> bool:
+        """Whether closed-form extends eigenvectors of the states: of a graph, or of images that recur."""
+        images = self.states is not None and self.states.ndim == 4
+        return self.graph is not None or (images and self.world is None)
 
     @cached_property
     def _split(self) -> tuple[Experience, Experience]:
@@ -106,6 +116,13 @@ class Target:
             self._eigenpairs[dim] = self.one_step.eigenpairs(min(dim, visited))
         values, functions = self._eigenpairs[max(dim, known)]
         return values[:dim], functions[:, :dim]
+
+    def study(self, dim: int, seed: int) -> Study:
+        """What closed-form looks at; made once, for of images it takes long."""
+        if (dim, seed) not in self._studies:
+            self._studies.clear()
+            self._studies[dim, seed] = Study(self.learned_from, dim, seed)
+        return self._studies[dim, seed]
 
     def folded(self, folds: int) -> tuple["Target", Experience]:
         """The same without every `folds`-th episode, and those episodes."""
@@ -188,7 +205,12 @@ def open_target(
         if settings.true_chain:
             return _of_maze(source, settings, None)
     experience = open_experience(
-        source, settings, policy=policy, collected=collected, on_progress=on_progress
+        source,
+        settings,
+        policy=policy,
+        collected=collected,
+        on_progress=on_progress,
+        on_view=lambda view: announce(view.shape, settings.transitions, settings, view.shrinking),
     )
     if isinstance(source, Maze):
         return _of_maze(source, settings, experience)
@@ -207,6 +229,8 @@ def _of_maze(maze: Maze, settings: LearnSettings, experience: Experience | None)
 
 def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> Target:
     name, file = _name_and_file(source)
+    if not isinstance(source, GymEnv | Env):  # of which it has been told before they were stepped
+        experience = _with_small_images(experience, settings)
     experience = experience.tabulated(MOST_ENUMERATED)
     if experience.n_states is not None and len(np.unique(experience.observations)) < 2:
         raise DatasetError(
@@ -214,6 +238,14 @@ def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> T
             "learn; look at the data, and subtract the mean of features that are far from 0"
         )
     return _with_held_out(Target(name, experience, None, experience.table, file), settings)
+
+
+def _with_small_images(experience: Experience, settings: LearnSettings) -> Experience:
+    """Images no larger than the settings say, and a word on it."""
+    shrinking = shrinking_of(experience.observation_shape, settings.image_size)
+    shape = shrinking.shrunk_shape if shrinking else experience.observation_shape
+    announce(shape, len(experience.observations), settings, experience.shrinking or shrinking)
+    return experience.with_shrunk_images(settings.image_size)
 
 
 def _name_and_file(source: Data) -> tuple[str, Path | None]:

@@ -21,7 +21,7 @@ from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss, sums_over_
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
 from lapwing.laplacian.objectives import distance_to_identity
 from lapwing.laplacian.target import Target
-from lapwing.progress import OnChunk
+from lapwing.progress import OnChunk, begun_and_done, report_begin
 from lapwing.settings.learn import ResolvedSettings
 from lapwing.timing import stopwatch
 
@@ -51,6 +51,7 @@ def train(
     *,
     checkpoints: Checkpoints | None = None,
     on_chunk: OnChunk | None = None,
+    on_compiling: OnChunk | None = None,
 ) -> Trained:
     """Learn φ from `target`; `settings` have been through `choose.resolve`.
 
@@ -59,6 +60,7 @@ def train(
         settings: with no value left open.
         checkpoints: where to keep the state between chunks, and to resume from.
         on_chunk: called after each chunk with (step, last step, metrics).
+        on_compiling: called with (0, 1, {}) before the loss is compiled, and (1, 1, {}) after it.
     """
     key = jax.random.key(settings.seed)
     spec = encoder_spec(target, settings)
@@ -66,12 +68,14 @@ def train(
     optimiser = make_optimiser(settings)
     state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)))
     progress = restored(checkpoints, state) or Progress(state)
-    with stopwatch() as preparing:
-        loss = make_loss(target, settings, encoder)
-    with stopwatch() as compiling:
-        run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), progress.state)
-        measure = _make_measure(target, settings)
-        measure(progress.state.encoder)
+    with begun_and_done(on_compiling):
+        with stopwatch() as preparing:
+            loss = make_loss(target, settings, encoder)
+        with stopwatch() as compiling:
+            run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), progress.state)
+            measure = _make_measure(target, settings)
+            measure(progress.state.encoder)
+    report_begin(on_chunk, settings.stop)
     chunk = max(1, settings.steps // CHUNKS)
 
     def advance(state: TrainState, step: int) -> tuple[TrainState, int, Metrics]:
@@ -103,7 +107,7 @@ def _not_finite(step: int) -> NonFiniteError:
 
 def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
     """The encoder that the settings ask for."""
-    return EncoderSpec(
+    spec = EncoderSpec(
         name=settings.encoder,
         shape=target.observation_shape,
         dim=settings.dim + settings.oversample,
@@ -111,6 +115,7 @@ def encoder_spec(target: Target, settings: ResolvedSettings) -> EncoderSpec:
         hidden=settings.hidden if settings.encoder in ("mlp", "fourier") else (),
         n_features=settings.fourier_features,
     )
+    return spec.shrunk_by(target.experience.shrinking if target.experience else None)
 
 
 def untrained_encoder(target: Target, settings: ResolvedSettings, stream: int = 1) -> Encoder:

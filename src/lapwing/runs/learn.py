@@ -91,7 +91,8 @@ def run(
 ) -> Outcome:
     """Learn into a run folder, or resume the run that was interrupted there."""
     folder = RunFolder(out)
-    described = describe(source, _collecting(on_progress))
+    with uncounted("opening", on_progress):
+        described = describe(source, _collecting(on_progress))
     config = {"target": described | _policy_named(policy), "settings": settings.as_json()}
     with folder.opened(config, overwrite=overwrite, resume=resume) as resumed:
         target = _open_in(folder if resumed else None, source, settings, policy, on_progress)
@@ -102,7 +103,8 @@ def run(
         begun = folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
         tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
-        _keep_experience(folder, target)
+        with uncounted("saving", on_progress):
+            _keep_experience(folder, target)
         representation, trained = learn_resolved(
             target, resolved, tried=tried, checkpoints=folder, on_progress=on_progress
         )
@@ -138,20 +140,23 @@ def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress |
     }
 
 
-def reopen(out: Path, env: str | None = None) -> Outcome:
+def reopen(out: Path, env: str | None = None, *, on_progress: OnProgress | None = None) -> Outcome:
     """A finished run, for `lapwing evaluate`: the representation, its measures anew, and its target.
 
     Args:
         out: the folder.
         env: the environment's name, if what was collected in it is gone and it is not a registered one.
+        on_progress: called with (phase, done, all, metrics).
     """
-    representation, target = reopen_target(out, env)
-    measured = RunFolder(out).result() | evaluate(representation, target)
-    return Outcome(representation, measured, target)
+    representation, target = reopen_target(out, env, on_progress)
+    with uncounted("evaluating", on_progress):
+        return Outcome(representation, RunFolder(out).result() | evaluate(representation, target), target)
 
 
-def reopen_target(out: Path, env: str | None = None) -> tuple[Representation, Target]:
-    """The representation of a finished run, and what it was learned from; `env` as for `reopen`."""
+def reopen_target(
+    out: Path, env: str | None = None, on_progress: OnProgress | None = None
+) -> tuple[Representation, Target]:
+    """The representation of a finished run, and what it was learned from; arguments as for `reopen`."""
     folder = RunFolder(out)
     config = folder.config()
     if config.get("kind") == "agent":
@@ -170,10 +175,10 @@ def reopen_target(out: Path, env: str | None = None) -> tuple[Representation, Ta
     named = None if env is None else read_source(env)
     source = recall_to_collect(config["target"], folder.experience, named)
     if isinstance(source, Experience):  # it was collected by these settings, which do not apply to data
-        names = ("transitions", "num_envs", "observation_key", "wrap")
+        names = ("transitions", "num_envs", "observation_key", "wrap", "past_termination")
         given = {name: getattr(PRESETS[settings.preset], name) for name in names}
         settings = dataclasses.replace(settings, **given)
-    target = _open_in(folder, source, settings, None, None)
+    target = _open_in(folder, source, settings, None, on_progress)
     _keep_experience(folder, target)
     return representation, target
 
@@ -186,13 +191,14 @@ def _open_in(
     on_progress: OnProgress | None,
 ) -> Target:
     """Open a target; what was collected for the run in `folder` is not collected again."""
-    return open_target(
-        source,
-        settings,
-        policy=policy,
-        collected=folder and folder.experience,
-        on_progress=_collecting(on_progress),
-    )
+    with uncounted("opening", on_progress):
+        return open_target(
+            source,
+            settings,
+            policy=policy,
+            collected=folder and folder.experience,
+            on_progress=_collecting(on_progress),
+        )
 
 
 def _collecting(on_progress: OnProgress | None) -> Progress | None:

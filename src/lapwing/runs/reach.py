@@ -197,9 +197,10 @@ def _build(
     phi = representation
     if settings.geometry == "phi" and phi is None:
         phi = _learned(target, settings, folder, on_progress)
-    if phi is not None and phi.spec.shape != experience.observation_shape:
+    taken = None if phi is None else (phi.spec.shrinking or phi.spec).shape
+    if taken is not None and taken != experience.observation_shape:
         raise ConfigError(
-            f"φ takes observations of shape {phi.spec.shape}, and those of {target.name} have shape "
+            f"φ takes observations of shape {taken}, and those of {target.name} have shape "
             f"{experience.observation_shape}; learn φ of the same observations"
         )
     return build_reacher(experience, phi, settings, name=target.name, on_progress=on_progress)

@@ -16,7 +16,7 @@ from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import Maze, is_arena
-from lapwing.progress import OnProgress
+from lapwing.progress import OnProgress, uncounted
 from lapwing.runs.folder import RunFolder, load
 from lapwing.runs.learn import run
 from lapwing.settings.agents import AgentSettings, ControlSettings
@@ -159,7 +159,9 @@ def learn_phi(
 ) -> Representation:
     """φ learned for an agent; in its run folder, as a run of its own that can be resumed."""
     if folder is None:
-        return learn_target(open_target(source, recipe), recipe, on_progress=on_progress)
+        with uncounted("opening", on_progress):
+            target = open_target(source, recipe)
+        return learn_target(target, recipe, on_progress=on_progress)
     inner = RunFolder(folder.path / "representation")
     with _named_remedy(inner):
         _check_whole(inner)

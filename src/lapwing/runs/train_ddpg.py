@@ -28,7 +28,7 @@ from lapwing.laplacian.evaluate import path_correlations
 from lapwing.laplacian.learn import represent
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
-from lapwing.progress import OnProgress, within
+from lapwing.progress import OnProgress, report_begin, uncounted, within
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.train import (
     Phi,
@@ -238,6 +238,7 @@ def _train(
     learn_agent = partial(train_in_arena, simulator, settings, checkpoints=folder, on_chunk=on_chunk)
     if settings.online:
         assert isinstance(phi, LearnSettings)
+        report_begin(on_chunk, settings.steps)
         online = _online(simulator, phi, form, goal)
         training = learn_agent(online)
         representation = _represented(arena, phi, online, training)
@@ -246,8 +247,10 @@ def _train(
         is_recipe = isinstance(phi, LearnSettings)
         representation = learn_phi(folder, arena, phi, on_progress) if is_recipe else phi
         if representation is not None:
-            gate = _gate(representation, simulator, settings)
+            with uncounted("evaluating", on_progress):
+                gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)
+        report_begin(on_chunk, settings.steps)
         training = learn_agent(_reward_of(_goal_reward(form, goal, representation, settings)))
     if representation is not None and folder is not None:
         representation.save(folder.representation)
@@ -267,7 +270,8 @@ def _train(
     }
     config = {"target": arena.name, "arena": arena.description(), "settings": settings.as_json()}
     agent = ControlAgent(training.actor, training.spec, config)
-    episodes = evaluate_policy(simulator, partial(act_now, training.actor))
+    with uncounted("evaluating", on_progress):
+        episodes = evaluate_policy(simulator, partial(act_now, training.actor))
     return ControlOutcome(agent, result, arena, representation, episodes)
 
 

@@ -27,7 +27,7 @@ from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import open_target
 from lapwing.laplacian.train import encoder_spec, untrained_encoder
 from lapwing.mazes import BUILT_IN, Maze
-from lapwing.progress import OnProgress, within
+from lapwing.progress import OnProgress, report_begin, uncounted, within
 from lapwing.runs.folder import RunFolder
 from lapwing.runs.train import (
     Phi,
@@ -187,24 +187,28 @@ def _train(
         assert isinstance(source, GymEnv)
         make = partial(make_env, source.env_id)
         starts = checked_starts(make)
+        report_begin(on_chunk, settings.steps)
         training, spec = train_on_env(make, settings, checkpoints=folder, on_chunk=on_chunk)
         measures: dict[str, Any] = {"target": source.env_id}
     else:
         assert isinstance(source, Maze)
         learn_agent = partial(train_on_maze, task, settings=settings, checkpoints=folder, on_chunk=on_chunk)
         if isinstance(phi, LearnSettings) and settings.online:
+            report_begin(on_chunk, settings.steps)
             recipe, online = phi, online_rewards(task, settings, phi)
             training, spec = learn_agent(online)
             phi = represented(task, recipe, online, training)
         else:
             if isinstance(phi, LearnSettings):
                 phi = learn_phi(folder, source, phi, on_progress)
+            report_begin(on_chunk, settings.steps)
             shaped = shaped or shaped_task(task, settings, phi)
             training, spec = learn_agent(shaped.rewards)
         if phi is not None and folder is not None:
             phi.save(folder.representation)
         shaped = shaped or shaped_task(task, settings, phi)
-        measures = _maze_measures(shaped, training)
+        with uncounted("evaluating", on_progress):
+            measures = _maze_measures(shaped, training)
     result = measures | {
         "reward": settings.reward,
         "return": float(training.returns[-1]),

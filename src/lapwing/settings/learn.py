@@ -46,6 +46,9 @@ class LearnSettings(SavedSettings):
     """Steps in an episode of a maze or a plane."""
     observation_key: str | None = None
     """Which part of Dict observations φ sees, of an environment or a Minari data set."""
+    image_size: int = 64
+    """Larger images are averaged over blocks of pixels, to at most so many each way; 0 keeps them (not of
+    mazes, whose images are small)."""
     keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
     """Which array of a data file is which, where it has names of its own: observations=obs ends=done."""
     wrap: Annotated[tuple[str, ...], tyro.conf.arg(metavar="MODULE:CLASS ...", help_behavior_hint="")] = ()
@@ -144,6 +147,7 @@ class LearnSettings(SavedSettings):
         check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
         check_fields(self, "trials", whole=True, least=1, most=1_000)
         check_fields(self, "batch", whole=True, least=2)
+        check_fields(self, "image_size", whole=True, least=0)
         check_fields(self, "oversample", whole=True, least=0)
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
