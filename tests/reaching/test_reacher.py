@@ -19,10 +19,10 @@ def two_room():
 @pytest.fixture(scope="module")
 def plane():
     """Data of a plane, and what is made of it."""
-    seen, actions = random_walks(open_plane("PlaneTwoRoom"), 20_000, 50, 0, None)
+    seen, actions = random_walks(open_plane("PlaneTwoRoom"), 40_000, 50, 0, None)
     data = Experience(seen.reshape(-1, 2), [seen.shape[1]] * len(seen), actions=actions.reshape(-1, 2))
     made = {name: value for name, value in SMALL.items() if name != "transitions"}
-    return data, lapwing.reach(data, **made, landmarks=150)
+    return data, lapwing.reach(data, **(made | {"dim": 15}), landmarks=150)
 
 
 def test_it_goes_to_any_state_of_a_maze(two_room):
