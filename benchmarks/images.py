@@ -1,7 +1,7 @@
 """20,000 frames of environments that others made: CPU seconds, memory, and how good φ is."""
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -46,11 +46,14 @@ def _of(name: str, target: str) -> list[Row]:
 def _learned(target: str, out: Path) -> tuple[dict, float, float]:
     """The measures, CPU seconds and GiB of a run."""
     command = [sys.executable, "-m", "lapwing", "learn", target, "--transitions", str(TRANSITIONS), "--json"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return json.loads(done.stdout), seconds, after.ru_maxrss / 2**20  # the largest child so far
+    command += ["--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"lapwing learn failed on {target}")
+    return json.loads(output), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
 def _truly(name: str, out: Path) -> list[Row]:

@@ -67,7 +67,7 @@ class LearnSettings(SavedSettings):
     """Learn from a maze's transition matrix itself in place of experience."""
     estimator: Annotated[
         Estimator | None,
-        chosen_by_lapwing("exact for enumerated states, closed-form for continuous vectors, else pairwise"),
+        chosen_by_lapwing("exact for enumerated states, else closed-form"),
     ] = None
     """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none); or closed-form,
     which takes no gradient steps: the best combination of bumps is solved for."""
