@@ -28,7 +28,7 @@ def numbers(line: str) -> list[float]:
 
 def test_every_example_is_run_here():
     tested = {"own_environment.py", "cartpole.py", "offline_data.py", "sb3_shaped.py", "swiss_roll.py"}
-    tested |= {"dqn_single_file.py"}
+    tested |= {"dqn_single_file.py", "any_goal.py"}
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
 
@@ -52,6 +52,13 @@ def test_recorded_data_becomes_eigenfunctions(tmp_path):
     assert trusted >= 3
     assert (tmp_path / "offline.png").is_file()
     assert (tmp_path / "walks_run" / "representation.safetensors").is_file()
+
+
+def test_any_goal_is_reached_from_random_data(tmp_path):
+    printed = run("any_goal.py", str(tmp_path), cwd=tmp_path)
+    reached = int(re.search(r"(\d+) of 20 goals", printed)[1])
+    assert reached >= 18
+    assert (tmp_path / "plan.png").is_file()
 
 
 def test_a_shaped_agent_of_stable_baselines_learns_sooner(tmp_path):

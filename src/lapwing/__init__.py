@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from lapwing.laplacian.representation import Representation
     from lapwing.laplacian.target import open_target
     from lapwing.mazes import Maze, parse_maze, read_maze
+    from lapwing.reaching.files import load_reacher
+    from lapwing.reaching.reacher import Reacher
     from lapwing.runs.compare import compare_rewards
     from lapwing.runs.folder import load
     from lapwing.runs.learn import learn
+    from lapwing.runs.reach import reach
     from lapwing.runs.solve import action_model, solve
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
@@ -54,6 +57,7 @@ _HOMES = {
     "LearnSettings": "settings.learn",
     "Maze": "mazes",
     "OnlineLearner": "integrations.online_learner",
+    "Reacher": "reaching.reacher",
     "PastTermination": "envs.wrap",
     "Policy": "solving.model",
     "Representation": "laplacian.representation",
@@ -67,11 +71,13 @@ _HOMES = {
     "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
+    "load_reacher": "reaching.files",
     "metric_logger": "integrations.metric_logger",
     "save_episodes": "data.folders",
     "open_target": "laplacian.target",
     "parse_maze": "mazes",
     "progress_bar": "cli.progress",
+    "reach": "runs.reach",
     "read_maze": "mazes",
     "solve": "runs.solve",
     "to_torch": "integrations.torch",
@@ -93,6 +99,7 @@ __all__ = [
     "OnlineLearner",
     "PastTermination",
     "Policy",
+    "Reacher",
     "Representation",
     "VectorLaplacianObservation",
     "VectorLaplacianReward",
@@ -105,10 +112,12 @@ __all__ = [
     "load",
     "load_agent",
     "load_experience",
+    "load_reacher",
     "metric_logger",
     "open_target",
     "parse_maze",
     "progress_bar",
+    "reach",
     "read_maze",
     "save_episodes",
     "solve",

@@ -11,6 +11,7 @@ SUMMARIES = {
     "evaluate": "Measure a finished run again: lapwing evaluate runs/FourRoom",
     "audit": "Judge shaped rewards before training: lapwing audit HardMaze",
     "solve": "Solve any reward in a maze at once: lapwing solve FourRoom --reward goal=1,1",
+    "reach": "Go to any goal, from data with actions: lapwing reach PlaneHardMaze",
     "train": "Train an agent on a shaped reward: lapwing train HardMaze",
     "reproduce": "Make a figure of the paper: lapwing reproduce fig4",
 }

@@ -1,4 +1,4 @@
-"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `train` and `reproduce`.
+"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `reach`, `train`, `reproduce`.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
@@ -16,7 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lapwing.cli.option_names import as_typed
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Learn,
+    Reach,
+    Reproduce,
+    RunOptions,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.cli.parse import parse
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingNote, LapwingWarning
 
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
     from lapwing.figures.reproduce import Reproduced
     from lapwing.progress import OnProgress
     from lapwing.runs.learn import Outcome
+    from lapwing.runs.reach import ReachOutcome
     from lapwing.runs.train_ddpg import ControlOutcome
     from lapwing.runs.train_dqn import AgentOutcome
 
@@ -52,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _in_folder(
-    command: Learn | Train | TrainInArena,
+    command: Learn | Train | TrainInArena | Reach,
     work: Callable[..., Any],
     show: Callable[..., None],
     ending: str = "",
@@ -75,7 +87,7 @@ def _in_folder(
 
 
 @contextmanager
-def _logged(command: Learn | Train | TrainInArena, out: Path, bar: "OnProgress") -> Iterator["OnProgress"]:
+def _logged(command: RunOptions, out: Path, bar: "OnProgress") -> Iterator["OnProgress"]:
     """The callback of the bar, and with it what `--log` asks for."""
     if not command.log:
         yield bar
@@ -128,6 +140,7 @@ def _evaluate(command: Evaluate) -> None:
     from lapwing.compilation import kept_programs
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
+    from lapwing.runs.reach import reopen_reach
     from lapwing.runs.train_ddpg import reopen_control
     from lapwing.runs.train_dqn import reopen_agent
 
@@ -136,7 +149,9 @@ def _evaluate(command: Evaluate) -> None:
     if is_agent and command.env is not None:
         raise ConfigError(f"{out} holds an agent, which is not trained again; leave --env out")
     with kept_programs(), _held(out):
-        if is_agent and config["target"]["kind"] == "arena":
+        if config.get("kind") == "reacher":
+            _show_reach(reopen_reach(out), out, console, as_json=command.json)
+        elif is_agent and config["target"]["kind"] == "arena":
             _show_control(reopen_control(out), out, console, as_json=command.json)
         elif is_agent:
             _show_agent(reopen_agent(out), out, console, as_json=command.json)
@@ -231,6 +246,19 @@ def _train_in_arena(command: TrainInArena) -> None:
     _in_folder(command, work, _show_control, f"-{settings.reward}")
 
 
+def _reach(command: Reach) -> None:
+    from lapwing.data.source import read_source
+    from lapwing.runs.reach import run_reach
+
+    if not command.target:
+        raise ConfigError(
+            "name a target: lapwing reach ogbench:pointmaze-medium-navigate, PlaneHardMaze, data.npz"
+        )
+    source, settings = read_source(command.target), command.settings()
+    work = partial(run_reach, source, settings, representation=command.representation)
+    _in_folder(command, work, _show_reach, "-reach")
+
+
 def _reproduce(command: Reproduce) -> None:
     from lapwing.cli.progress import dashboard, stderr_console
     from lapwing.figures import FIGURES, find_study
@@ -323,6 +351,12 @@ def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, a
     _show_run(outcome, control_table, draw_control, out, console, as_json)
 
 
+def _show_reach(outcome: "ReachOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.reach_report import draw_reach, reach_table
+
+    _show_run(outcome, reach_table, draw_reach, out, console, as_json)
+
+
 def _show_run(
     outcome: Any,
     report: Callable[[Any], "RenderableType"],
@@ -364,5 +398,6 @@ _COMMANDS: dict[type, Callable[[Any], None]] = {
     Solve: _solve,
     Train: _train,
     TrainInArena: _train_in_arena,
+    Reach: _reach,
     Reproduce: _reproduce,
 }

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
 from lapwing.errors import ConfigError, nearest
 
 COMMANDS: dict[str, tuple[type, ...]] = {
@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "evaluate": (Evaluate,),
     "audit": (Audit,),
     "solve": (Solve,),
+    "reach": (Reach,),
     "train": (Train, TrainInArena),
     "reproduce": (Reproduce,),
 }

@@ -13,6 +13,7 @@ import tyro
 from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.checks import chosen_by_lapwing
 from lapwing.settings.learn import LearnSettings
+from lapwing.settings.reach import ReachSettings
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class Evaluate:
     lapwing evaluate runs/FourRoom: a representation.
 
     lapwing evaluate runs/HardMaze-mix: an agent; its pictures are drawn again.
+
+    lapwing evaluate runs/PlaneHardMaze-reach: a reacher, by the same goals again.
 
     lapwing evaluate runs/MyEnv --env gym:my_env.py:MyEnv: one whose collected data is gone. A run folder
     never runs a file by itself; only one that you name here is run.
@@ -233,6 +236,30 @@ class TrainInArena(RunOptions, ControlSettings):
 
 
 @dataclass(frozen=True)
+class Reach(RunOptions, ReachSettings):
+    """Make a policy that goes to any goal, from data with actions, and evaluate it.
+
+    lapwing reach ogbench:pointmaze-giant-navigate: OGBench's five tasks, fifty episodes each.
+
+    lapwing reach PlaneHardMaze: from a million random steps, fifty random goals.
+
+    lapwing reach FourRoom --landmarks 100: a finite maze.
+
+    lapwing reach data.npz: data of your own, with actions; lapwing.load_reacher(RUN).act(observation, goal).
+
+    lapwing reach gym:PointMaze_UMaze-v3 --observation-key achieved_goal: a Gymnasium environment with goals.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
+    """Data with actions (an .npz or .hdf5 file, a folder, minari:NAME, ogbench:NAME), or what it is collected
+    from by random actions: a maze, a plane, an arena, gym:ENV_ID."""
+    representation: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first)")
+    ] = None
+    """A run of lapwing learn on the same observations, or a saved representation."""
+
+
+@dataclass(frozen=True)
 class Reproduce:
     """Make a figure of the paper: run what is missing, then write its table, text and picture.
 
@@ -251,7 +278,8 @@ class Reproduce:
 
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE", help_behavior_hint="")]
     """fig1 (shaped rewards), fig2 (the maze), fig3 (gap, d=20), fig4 (agents in mazes), fig5 (agents in
-    arenas), fig6 (gap, d=50, 100), fig7 (weight of the penalty), fig8 (online), or all."""
+    arenas), fig6 (gap, d=50, 100), fig7 (weight of the penalty), fig8 (online), ogbench (any goal in
+    OGBench's point mazes), or all."""
     preset: Literal["quick", "paper"] = "quick"
     """quick, or paper for the paper's settings."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")

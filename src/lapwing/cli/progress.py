@@ -37,7 +37,7 @@ class TimeColumn(ProgressColumn):
         taken = task.finished_time if task.finished else task.elapsed
         words = _clock(taken or 0.0)
         if not task.finished and task.time_remaining is not None and (task.total or 0) > 1:
-            words += f", {_clock(task.time_remaining)} to go"
+            words += f", {_clock(float(task.time_remaining))} to go"
         return Text(words, style="progress.elapsed")
 
 

@@ -78,6 +78,12 @@ class PointMaze:
         """(row, column) of each cell that one can be in, in reading order."""
         return np.argwhere(self.floor)
 
+    @cached_property
+    def tasks(self) -> tuple[np.ndarray, np.ndarray]:
+        """The cells (row, column) in which the tasks of the benchmark begin, and those of their goals."""
+        infos = self._env.task_infos
+        return tuple(np.array([info[key] for info in infos]) for key in ("init_ij", "goal_ij"))  # type: ignore[return-value]
+
     def centres(self, cells: np.ndarray) -> np.ndarray:
         """The middle (x, y) of cells (row, column)."""
         return cells[..., ::-1] * self.unit - self._offset

@@ -243,15 +243,9 @@ class Representation:
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file with everything inside, checked by SHA-256 when it is loaded."""
-        manifest = {
-            "format": FORMAT,
-            "version": __version__,
-            "kind": "representation",
-            "encoder": self.spec.as_json(),
-            "soft_distance": self.soft_distance,
-            "config": self.config,
-        }
-        storage.write_tensors(Path(path), self._tensors(), manifest)
+        tensors, described = representation_parts(self)
+        manifest = {"format": FORMAT, "version": __version__, "kind": "representation"}
+        storage.write_tensors(Path(path), tensors, manifest | described)
 
     def _tensors(self) -> dict[str, np.ndarray]:
         names = ("eigenvalues", "coefficients", "reference")
@@ -278,17 +272,34 @@ def load_representation(path: str | Path) -> Representation:
         agents = ("agent", "control agent")
         kind = "an agent" if manifest.get("kind") in agents else "a checkpoint"
         raise CheckpointError(f"{path} holds {kind}, not a representation")
+    return representation_from(tensors, manifest, path)
+
+
+def representation_parts(representation: Representation) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of a representation, and what else a file must say of it."""
+    described = {
+        "encoder": representation.spec.as_json(),
+        "soft_distance": representation.soft_distance,
+        "config": representation.config,
+    }
+    return representation._tensors(), described
+
+
+def representation_from(
+    tensors: dict[str, np.ndarray], described: dict[str, Any], path: Path
+) -> Representation:
+    """The representation that `representation_parts` took apart, as a file at `path` has it."""
     try:
-        spec = EncoderSpec.from_json(manifest["encoder"])
-        trusted_mask(manifest["config"].get("trusted"), len(tensors["eigenvalues"]))
+        spec = EncoderSpec.from_json(described["encoder"])
+        trusted_mask(described["config"].get("trusted"), len(tensors["eigenvalues"]))
         return Representation(
             encoder=filled(encoder_skeleton(spec), tensors, "encoder", path),
             spec=spec,
             eigenvalues=tensors["eigenvalues"],
             coefficients=tensors["coefficients"],
             reference=tensors["reference"],
-            soft_distance=float(manifest["soft_distance"]),
-            config=dict(manifest["config"]),
+            soft_distance=float(described["soft_distance"]),
+            config=dict(described["config"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not fit its own description ({error})") from error

@@ -3,6 +3,14 @@
 from lapwing.plots.curves import Curve, draw_columns, draw_panels
 from lapwing.plots.files import save_animation, save_figure
 from lapwing.plots.overview import draw_representation
+from lapwing.plots.plans import (
+    draw_landmarks,
+    draw_plan,
+    draw_steps_to,
+    draw_success_table,
+    draw_walks,
+    walk_frames,
+)
 from lapwing.plots.reaching import (
     OnlinePanel,
     arena_column,
@@ -47,12 +55,14 @@ __all__ = [
     "draw_distances_over_features",
     "draw_eigenfunctions",
     "draw_goal_maps",
+    "draw_landmarks",
     "draw_learning",
     "draw_observations",
     "draw_online",
     "draw_over_features",
     "draw_panels",
     "draw_paths",
+    "draw_plan",
     "draw_policy",
     "draw_reaching",
     "draw_representation",
@@ -60,13 +70,17 @@ __all__ = [
     "draw_scatter",
     "draw_solution",
     "draw_spectrum",
+    "draw_steps_to",
     "draw_strip",
     "draw_success",
+    "draw_success_table",
     "draw_trials",
+    "draw_walks",
     "maze_column",
     "policy_frames",
     "save_animation",
     "save_figure",
     "telling_features",
     "title_of",
+    "walk_frames",
 ]

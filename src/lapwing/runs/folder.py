@@ -42,7 +42,7 @@ SHARE_OF_CHECKPOINTS = 0.05
 KEPT_CHECKPOINTS = 2
 FIGURES = (
     *("spectrum", "learning", "eigenfunctions", "distances", "embedding", "returns", "reward", "policy"),
-    *("success", "goal", "paths", "strip", "film"),
+    *("success", "goal", "paths", "strip", "film", "landmarks", "plan"),
 )
 """The pictures that a run may have, each as .png and .svg, or as .gif."""
 
@@ -75,6 +75,11 @@ class RunFolder:
     def agent(self) -> Path:
         """The result of training an agent."""
         return self.path / "agent.safetensors"
+
+    @property
+    def reacher(self) -> Path:
+        """The result of `lapwing reach`."""
+        return self.path / "reacher.safetensors"
 
     @property
     def figures(self) -> Path:
@@ -278,7 +283,7 @@ class RunFolder:
     def _owned(self) -> list[Path]:
         """A run's own files but for config.json, the mark of a finished one first."""
         owned = [self.path / "result.json", self.representation, self.agent, *self._checkpoints()]
-        owned += [self.path / "metrics.jsonl", self.experience]
+        owned += [self.path / "metrics.jsonl", self.experience, self.reacher]
         suffixes = (".png", ".svg", ".gif")
         return owned + [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
 

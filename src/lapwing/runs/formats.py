@@ -22,6 +22,7 @@ from lapwing.errors import CheckpointError, ConfigError
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
 from lapwing.settings.checks import SavedSettings, is_finite
 from lapwing.settings.learn import Distance, LearnSettings, ResolvedSettings, RewardForm
+from lapwing.settings.reach import ReachSettings
 
 FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
 """The formats of config.json: the one that is written, and the one before, which can still be read."""
@@ -111,6 +112,23 @@ class ArenaAgentResult(TypedDict):
     settings: ControlSettings
 
 
+class ReachResult(TypedDict):
+    """result.json of `lapwing reach`."""
+
+    target: str
+    success: float | None
+    episodes: int
+    mean_steps: float | None
+    by_task: list[float] | None
+    landmarks: int
+    edges: int
+    parts: int
+    ahead: float
+    transitions: int
+    seconds: float
+    settings: ReachSettings
+
+
 class AgentRow(TypedDict):
     """A line of metrics.jsonl of `lapwing train`."""
 
@@ -127,6 +145,8 @@ class LearnRow(AgentRow):
 
 def result_format(config: dict[str, Any]) -> Any:
     """What result.json holds of the run that config.json describes."""
+    if config.get("kind") == "reacher":
+        return ReachResult
     if config.get("kind") != "agent":
         return LearnResult
     return {"maze": MazeAgentResult, "arena": ArenaAgentResult}.get(config["target"]["kind"], AgentResult)
@@ -134,7 +154,7 @@ def result_format(config: dict[str, Any]) -> Any:
 
 def row_format(config: dict[str, Any]) -> Any:
     """What a line of metrics.jsonl holds of the run that config.json describes."""
-    return AgentRow if config.get("kind") == "agent" else LearnRow
+    return AgentRow if config.get("kind") in ("agent", "reacher") else LearnRow
 
 
 def check_result(path: Path, result: Any, config: dict[str, Any]) -> None:

@@ -161,6 +161,8 @@ def reopen_target(
     config = folder.config()
     if config.get("kind") == "agent":
         raise ConfigError(f"{out} holds an agent; its φ, if it has one, is in {out / 'representation'}")
+    if config.get("kind") == "reacher":
+        raise ConfigError(f"{out} holds a reacher; its φ is in {folder.representation}")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)
