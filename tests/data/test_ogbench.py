@@ -154,6 +154,6 @@ class TestMadeAgain:
         lapwing.learn(
             FEW, out=folders / "run", on_progress=lambda phase, *_: phases.append(phase), **(few | {"dim": 3})
         )
-        assert phases[0] == "collecting"
+        assert "collecting" in phases
         assert not (folders / "run" / "experience.npz").exists()
         assert lapwing.load(folders / "run").config["target"] == f"{NAME}-v0"

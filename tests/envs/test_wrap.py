@@ -139,6 +139,7 @@ def test_what_the_environment_said_is_in_the_info():
     assert steps[0][4]["height"] == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*has already returned terminated")  # CartPole's own
 def test_past_termination_of_several_copies_of_a_named_environment():
     settings = {"transitions": 4_000, "num_envs": 2, "past_termination": True}
     target = open_target("gym:CartPole-v1", LearnSettings.from_keywords(settings))

@@ -16,7 +16,7 @@ from lapwing import storage
 from lapwing.cli import progress
 from lapwing.cli.progress import headline, status_view
 from lapwing.errors import ConfigError
-from lapwing.figures import FIGURES, fig3, runner
+from lapwing.figures import STUDIES, fig3, runner
 from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
 from lapwing.figures.reproduce import figures_with, reproduce
@@ -132,7 +132,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(tmp_path, optio
     ("arguments", "message"),
     [
         (["fig33"], "lapwing: unknown figure 'fig33'; did you mean fig3?"),
-        (["table1"], ", ".join((*FIGURES, "all"))),
+        (["table1"], ", ".join((*STUDIES, "all"))),
         (["fig3", "--jobs", "-2"], "-2"),
         (["fig3", "--only", "input=imag"], "input=imag"),
         (["fig3", "--preset", "papr"], "--preset"),

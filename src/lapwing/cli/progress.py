@@ -63,7 +63,8 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
     progress, tasks = Progress(*columns, console=console or stderr_console()), {}
 
     def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
-        if not tasks:  # nothing is drawn, not even an empty line, for what is refused at once
+        # Nothing is drawn, not even an empty line, for what is refused at once.
+        if not progress.live.is_started and (done or progress.console.is_terminal):
             progress.start()
         if phase not in tasks:
             tasks[phase] = progress.add_task(phase, total=total, metrics="")
@@ -71,8 +72,11 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
 
     try:
         yield show
+    except BaseException:
+        progress.live.transient = not any(task.completed for task in progress.tasks)
+        raise
     finally:
-        if tasks:
+        if progress.live.is_started:
             progress.stop()
 
 
