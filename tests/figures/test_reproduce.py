@@ -16,7 +16,7 @@ from lapwing import storage
 from lapwing.cli import progress
 from lapwing.cli.progress import headline, status_view
 from lapwing.errors import ConfigError
-from lapwing.figures import STUDIES, fig3, runner
+from lapwing.figures import FIGURES, STUDIES, fig3, runner
 from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
 from lapwing.figures.reproduce import figures_with, reproduce

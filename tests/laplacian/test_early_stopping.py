@@ -106,20 +106,14 @@ def test_a_true_chain_and_continuous_states_are_not_scarce():
     assert not is_scarce(target_of(continuous))
 
 
-@st.composite
-def tagged_experience(draw) -> Experience:
-    """Episodes whose observations are all different, so that each can be recognised."""
-    lengths = draw(st.lists(st.integers(2, 5), min_size=1, max_size=12))
-    return Experience(np.arange(sum(lengths)), lengths)
-
-
 def as_lists(experience: Experience) -> list[list[int]]:
     ends = np.cumsum(experience.lengths)
     return [list(part) for part in np.split(experience.observations, ends[:-1])]
 
 
-@given(tagged_experience().filter(lambda experience: experience.n_episodes >= 2), st.integers(2, 4))
-def test_what_is_held_out_and_the_rest_are_all_episodes_once(experience, folds):
+@given(st.lists(st.integers(2, 5), min_size=2, max_size=12), st.integers(2, 4))
+def test_what_is_held_out_and_the_rest_are_all_episodes_once(lengths, folds):
+    experience = Experience(np.arange(sum(lengths)), lengths)  # all different: each can be recognised
     target = Target("tagged", experience, states=np.arange(len(experience.observations)))
     rest, held_out = target.folded(folds)
     assert rest.experience is not None
@@ -245,9 +239,8 @@ def test_a_trial_is_told_of(scarce, monkeypatch):
             on_progress=lambda phase, done, total, _: phases.append((phase, done, total)),
             **NETWORK,
         )
-    assert [call for call in phases if call[0] == "trying out"] == [
-        ("trying out", step, 12) for step in range(1, 13)
-    ]
+    told = [call for call in phases if call[0] == "trying out"]
+    assert list(dict.fromkeys(told)) == [("trying out", step, 12) for step in range(13)]
     assert phases.index(("trying out", 12, 12)) < min(
         number for number, call in enumerate(phases) if call[0] == "learning"
     )

@@ -223,6 +223,7 @@ def test_the_metrics_of_a_run(estimator, monkeypatch):
     kept, calls = Kept(), []
     trained = train(target, settings, checkpoints=kept, on_chunk=lambda *call: calls.append(call))
     assert [row["step"] for row in kept.rows] == list(range(6, 61, 6))
+    assert calls.pop(0)[:2] == (0, 60)
     assert [(step, steps) for step, steps, _ in calls] == [(row["step"], 60) for row in kept.rows]
     assert [row for _, _, row in calls] == kept.rows
     for row in kept.rows:

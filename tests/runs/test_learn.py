@@ -65,8 +65,7 @@ def test_learning_from_an_environment_with_continuous_states(tmp_path):
     assert np.all(np.diff(rep.eigenvalues) >= 0)
     assert rep.config["settings"]["estimator"] == "pairwise"
     phases = list(dict.fromkeys(phase for phase, *_ in done))
-    assert phases[0] == "collecting"
-    assert "learning" in phases
+    assert phases.index("collecting") < phases.index("learning")
     result = reopen(tmp_path / "run").result
     for name in ("gap", "gap_floor", "gap_random", "cosine", "cosine_mean", "cosine_floor", "rank"):
         assert result[name] is None
@@ -219,9 +218,9 @@ def test_progress_is_told_phase_by_phase(tmp_path):
     settings = LearnSettings.from_keywords(QUICK)
     run(read_source("FourRoom"), settings, tmp_path / "run", on_progress=lambda *call: calls.append(call))
     learning = [(done, total) for phase, done, total, _ in calls if phase == "learning"]
-    assert learning == [(step, 10) for step in range(1, 11)]
+    assert learning == [(step, 10) for step in range(11)]
     assert all(0 <= done <= total for _, done, total, _ in calls)
-    assert all("loss" in metrics for phase, *_, metrics in calls if phase == "learning")
+    assert all("loss" in metrics for phase, done, _, metrics in calls if phase == "learning" and done)
 
 
 @pytest.mark.parametrize(

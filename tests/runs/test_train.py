@@ -238,10 +238,10 @@ class TestFolder:
         calls = []
         train_shaped(None, on_progress=lambda *call: calls.append(call))
         phases = list(dict.fromkeys(phase for phase, *_ in calls))
-        assert phases[-2:] == ["learning", "training"]
+        assert phases.index("learning") < phases.index("training")
         told = [(done, total) for phase, done, total, _ in calls if phase == "training"]
-        assert told == [(step, 40) for step in (10, 20, 30, 40)]
-        assert all("return" in metrics for phase, *_, metrics in calls if phase == "training")
+        assert told == [(step, 40) for step in (0, 10, 20, 30, 40)]
+        assert all("return" in row for phase, done, _, row in calls if phase == "training" and done)
 
 
 @pytest.mark.parametrize("name", ["plain_run", "shaped_run"])
@@ -551,7 +551,7 @@ class TestOverwriting:
         before, calls = content(out), []
         with pytest.raises((ConfigError, CheckpointError), match=r"representation.*config\.json.*--out"):
             work("TwoRoom", out=out, overwrite=True, on_progress=lambda *call: calls.append(call))
-        assert calls == []
+        assert {phase for phase, *_ in calls} <= {"opening"}
         assert content(out) == before
 
     def test_a_representation_is_learned_anew(self, shaped_run, tmp_path):
@@ -576,7 +576,7 @@ class TestGoingOn:
             on_progress=lambda phase, done, *rest: seen.append((phase, done)),
             **L2,
         )
-        assert seen == [("training", 30), ("training", 40)]
+        assert [done for phase, done in seen if phase == "training" and done] == [30, 40]
         assert_same_run(out, plain_run)
         assert set(content(out)) == set(content(plain_run))
 
@@ -586,7 +586,7 @@ class TestGoingOn:
             train_shaped(out, on_progress=stop_at("learning", 31))
         assert not (out / "representation" / "result.json").exists()
         train_shaped(out, resume=True, on_progress=lambda phase, done, *rest: seen.append((phase, done)))
-        assert min(done for phase, done in seen if phase == "learning") == 32
+        assert min(done for phase, done in seen if phase == "learning" and done) == 32
         assert_same_run(out, shaped_run)
         assert set(content(out)) == set(content(shaped_run))
 

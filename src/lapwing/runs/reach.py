@@ -84,7 +84,7 @@ def reach(
     Example:
         >>> import lapwing
         >>> reacher = lapwing.reach("TwoRoom", transitions=20_000, dim=10, steps=100)
-        >>> reacher.act([0.0, 0.0], [0.857, 0.857]) in range(4)
+        >>> reacher.act([0.125, 0.125], [0.875, 0.875]) in range(4)
         True
     """
     check_known(settings, ReachSettings())

@@ -147,7 +147,7 @@ class LearnSettings(SavedSettings):
         check_fields(self, "dim", "fourier_features", "num_envs", whole=True, least=1)
         check_fields(self, "trials", whole=True, least=1, most=1_000)
         check_fields(self, "batch", whole=True, least=2)
-        check_fields(self, "image_size", whole=True, least=0)
+        check_fields(self, "image_size", whole=True, least=0, most=2**16)
         check_fields(self, "oversample", whole=True, least=0)
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
