@@ -98,10 +98,10 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Neighbours are found by the distance of features as they are.
 
     Example:
-        >>> angles = np.linspace(0, 6, 80)
+        >>> angles = np.linspace(0, 5, 80)
         >>> arc = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         >>> along = LaplacianEmbedding(n_components=1, n_neighbors=4).fit_transform(arc)[:, 0]
-        >>> bool(abs(np.corrcoef(along, np.cos(angles / 2))[0, 1]) > 0.99)
+        >>> bool(abs(np.corrcoef(along, np.cos(np.pi * angles / 5))[0, 1]) > 0.99)
         True
     """
 
