@@ -63,8 +63,7 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
     progress, tasks = Progress(*columns, console=console or stderr_console()), {}
 
     def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
-        # Nothing is drawn, not even an empty line, for what is refused at once.
-        if not progress.live.is_started and (done or progress.console.is_terminal):
+        if progress.console.is_terminal and not progress.live.is_started:
             progress.start()
         if phase not in tasks:
             tasks[phase] = progress.add_task(phase, total=total, metrics="")
@@ -73,8 +72,12 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
     try:
         yield show
     except BaseException:
+        # Nothing is drawn, not even an empty line, for what is refused at once.
         progress.live.transient = not any(task.completed for task in progress.tasks)
         raise
+    else:
+        if tasks and not progress.live.is_started:
+            progress.console.print(progress.get_renderable())
     finally:
         if progress.live.is_started:
             progress.stop()
