@@ -4,7 +4,18 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Learn,
+    Options,
+    Reach,
+    Reproduce,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.errors import ConfigError, nearest
 
 COMMANDS: dict[str, tuple[type, ...]] = {
@@ -14,6 +25,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "audit": (Audit,),
     "solve": (Solve,),
     "reach": (Reach,),
+    "options": (Options,),
     "train": (Train, TrainInArena),
     "reproduce": (Reproduce,),
 }
