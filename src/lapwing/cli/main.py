@@ -6,7 +6,6 @@ and exit code 2. Heavy modules are imported only when a command runs, so that `-
 
 import io
 import json
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -275,7 +274,8 @@ def _reproduce(command: Reproduce) -> None:
                     figure,
                     preset=command.preset,
                     out=command.out,
-                    jobs=_cores() if command.jobs is None else command.jobs,
+                    jobs=command.jobs,
+                    on=command.on,
                     seeds=command.seeds,
                     only=command.only,
                     draw_only=command.draw_only,
@@ -301,11 +301,6 @@ def _resumable(out: Path, console: "Console") -> Iterator[None]:
     except KeyboardInterrupt:
         console.print(f"lapwing: to resume, give the same command with --out {out} --resume")
         raise
-
-
-def _cores() -> int:
-    """The cores that this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _show_figure(made: "Reproduced", console: "Console") -> None:
