@@ -111,6 +111,7 @@ class LocalPool:
             worker.kill()
 
     def _start(self) -> LocalWorker:
+        path = os.pathsep.join(sys.path)  # a user's function is found as it was here
         log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long-lived as the worker
         process = subprocess.Popen(
             [sys.executable, "-m", "lapwing.sweeps.local"],
