@@ -52,7 +52,7 @@ def test_a_worker_that_dies_fails_its_point_and_the_others_are_done():
 
 
 def test_a_target_is_learned_and_measured():
-    measures = learn_and_evaluate("FourRoom", lambda *_: None, dim=3, transitions=2_000, steps=50)
+    measures = learn_and_evaluate("FourRoom", lambda *_: None, dim=3, transitions=20_000, steps=50)
     assert len(measures["eigenvalues"]) == 3
     assert measures["gap"] >= 0
 

@@ -119,9 +119,7 @@ class LocalPool:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=os.environ
-            | ONE_THREAD
-            | {COMPILED: str(self._compiled), "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=os.environ | ONE_THREAD | {COMPILED: str(self._compiled), "PYTHONPATH": path},
         )
         worker = LocalWorker(process, log)
         self.workers.append(worker)
