@@ -68,9 +68,13 @@ def held_actions(seed: int) -> Callable:
 
 
 def maze_task(name: str, steps: int, limit: int) -> Task:
-    """A gridworld, seen as positions; episodes begin anywhere and end by a time limit."""
+    """A gridworld, seen as positions; episodes begin anywhere and end by a time limit.
+
+    Where the maze has no goal it is the end of the first row.
+    """
     world = GridWorld(read_maze(name))
-    goal = world.observations("position")[world.goal_state]
+    first_row = np.flatnonzero(world.cells[:, 0] == world.cells[0, 0])
+    goal = world.observations("position")[world.goal_state or first_row[-1]]
     return Task(lambda: gymnasium.make(f"lapwing/{name}-v0", max_episode_steps=limit), steps, goal)
 
 

@@ -56,7 +56,7 @@ class Shaping(TypedDict, total=False):
 
     form: RewardForm
     filter: Distance | None
-    gamma: float | None
+    gamma: float
     radius: float | None
     scale: float | None
     reward_scale: float
@@ -90,9 +90,9 @@ class RewardShaper:
         representation: Representation | str | Path | None,
         goal: Any,
         *,
-        form: RewardForm = "mix",
+        form: RewardForm = "potential",
         filter: Distance | None = None,
-        gamma: float | None = None,
+        gamma: float = 0.99,
         radius: float | None = None,
         scale: float | None = None,
         reward_scale: float = 1.0,
@@ -131,8 +131,8 @@ class RewardShaper:
         self.view = view_of(space, seen_key(space, learned, observation_key))
         self._batch = () if num_envs is None else (num_envs,)
         self._radius = _default_radius(learned) if radius is None else radius
-        self._form, self._scale, self._reward_scale = FORMS[form], scale or 1.0, reward_scale
-        self._gamma = np.nan if gamma is None else gamma
+        self._form, self._gamma = FORMS[form], gamma
+        self._scale, self._reward_scale = scale or 1.0, reward_scale
         self.keeps_reward = keep_reward
         self._space = _GoalSpace(None, self._radius, False)
         self._z: Any = None
