@@ -40,8 +40,8 @@ def sparseness(
     """
     states = np.unique(states, axis=0)
     tree, nearest = KDTree(states), min(NEIGHBOURS, len(states) - 1)
-    own = tree.query(states, [nearest + 1])[0][:, 0]  # the nearest of all is the state itself
-    away = tree.query(points, [nearest])[0][:, 0]
+    own = tree.query(states, nearest + 1)[0][:, -1]  # the nearest of all is the state itself
+    away = tree.query(points, nearest)[0].reshape(len(points), -1)[:, -1]
     return away / np.median(own), float(own.max() / np.median(own))
 
 
