@@ -4,8 +4,6 @@ Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -196,7 +194,8 @@ def _reproduce(command: Reproduce) -> None:
                     figure,
                     preset=command.preset,
                     out=command.out,
-                    jobs=_cores() if command.jobs is None else command.jobs,
+                    jobs=command.jobs,
+                    on=command.on,
                     seeds=command.seeds,
                     only=command.only,
                     draw_only=command.draw_only,
@@ -212,11 +211,6 @@ def _reproduce(command: Reproduce) -> None:
         failed = failed or bool(made.failures)
     if failed:
         raise SystemExit(1)
-
-
-def _cores() -> int:
-    """The cores that this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _show_figure(made: "Reproduced", console: "Console") -> None:
