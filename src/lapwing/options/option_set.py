@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from lapwing import storage
-from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError
+from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import checked_batch, embed_batch
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, encoder_skeleton
-from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
+from lapwing.laplacian.model_files import (
+    filled,
+    fitting_description,
+    model_file,
+    named_arrays,
+    read_model,
+    write_model,
+)
 from lapwing.options.table import OptionTable
 
-KIND = "options"
+KIND = "set of options"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,10 +146,7 @@ OptionSet = MazeOptions | NetworkOptions
 
 
 def _write(path: str | Path, form: str, options: OptionSet, arrays: dict, more: dict[str, Any]) -> None:
-    manifest = {
-        "format": FORMAT,
-        "version": __version__,
-        "kind": KIND,
+    described = {
         "form": form,
         "names": list(options.names),
         "n_actions": options.n_actions,
@@ -152,24 +154,15 @@ def _write(path: str | Path, form: str, options: OptionSet, arrays: dict, more: 
         "config": options.config,
     }
     contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
-    storage.write_tensors(Path(path), contiguous, manifest | more)
+    write_model(path, KIND, contiguous, described | more)
 
 
 def load_options(path: str | Path) -> OptionSet:
     """Read what `save` wrote, or the options in a run folder. Nothing in the file is executed."""
-    path = Path(path)
-    if storage.is_folder(path):
-        path = path / "options.safetensors"
-        if not path.is_file():
-            raise ConfigError(f"{path.parent} holds no options; lapwing options makes some")
-    tensors, manifest = storage.read_tensors(path)
-    check_format(path, manifest)
-    if manifest.get("kind") != KIND:
-        raise CheckpointError(f"{path} holds a {manifest.get('kind', 'checkpoint')}, not options")
-    try:
+    path = model_file(path, "options.safetensors", missing="options; lapwing options makes some")
+    tensors, manifest = read_model(path, KIND)
+    with fitting_description(path):
         return _read(tensors, manifest, path)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} does not fit its own description ({error})") from error
 
 
 def _read(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> OptionSet:

@@ -13,7 +13,7 @@ from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import Maze
-from lapwing.options.option_set import KIND, MazeOptions, OptionSet, load_options
+from lapwing.options.option_set import MazeOptions, OptionSet, load_options
 from lapwing.options.purpose import functions_for
 from lapwing.progress import OnProgress, uncounted
 from lapwing.runs.folder import RunFolder, load
@@ -31,6 +31,7 @@ from lapwing.settings.checks import check_known
 from lapwing.settings.learn import LearnSettings
 from lapwing.settings.options import OptionsSettings
 
+KIND = "options"
 MAZE_DIM = 33
 """So many eigenfunctions give 64 options."""
 
