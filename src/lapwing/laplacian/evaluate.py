@@ -16,7 +16,7 @@ from lapwing.laplacian.chain import Chain
 from lapwing.laplacian.distances import euclidean, measure_of
 from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
-from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.objectives.drawing import distance_to_identity
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.ritz import RANK_TOLERANCE
 from lapwing.laplacian.target import Target
