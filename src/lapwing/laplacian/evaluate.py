@@ -109,6 +109,17 @@ def cosine_similarities(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray
     return np.sqrt(np.sum(np.where(same, overlaps[:, :count] ** 2, 0.0), axis=0))
 
 
+def single_cosines(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
+    """The cosine of each function with the eigenvector of its index alone, as later papers report it.
+
+    Where eigenvalues repeat, it depends on the basis that the solver happens to choose.
+    """
+    rho, count = spectrum.chain.rho, min(functions.shape[1], len(spectrum.eigenvalues))
+    sizes = np.sqrt(rho @ functions[:, :count] ** 2)
+    products = rho @ (functions[:, :count] * spectrum.functions[:, :count])
+    return np.abs(products) / np.where(sizes > 0, sizes, 1.0)
+
+
 def principal_angles(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
     """The angles, in radians, between the span of the functions and the exact eigenspaces.
 
