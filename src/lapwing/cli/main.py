@@ -1,4 +1,4 @@
-"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `reach`, `train`, `reproduce`.
+"""The command line: `lapwing learn`, `evaluate`, `explore`, `reach`, `train` and the others.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2. Heavy modules are imported only when a command runs, so that `--help` is quick.
@@ -20,6 +20,7 @@ from lapwing.cli.options import (
     Audit,
     Data,
     Evaluate,
+    Explore,
     Learn,
     Reach,
     Reproduce,
@@ -168,6 +169,20 @@ def _held(out: Path) -> Iterator[None]:
 
     with RunFolder(out).held():
         yield
+
+
+def _explore(command: Explore) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.exploring.explore import explore, opened_in_browser
+
+    console = stderr_console()
+    with progress_bar(console) as on_progress:
+        path = explore(command.run, out=command.out, show=False, on_progress=on_progress)
+    console.print(f"{path}: the page, {path.stat().st_size / 1e6:.2f} MB", soft_wrap=True)
+    if command.open and not opened_in_browser(path):
+        console.print("no browser was found; open the page in one", soft_wrap=True)
+    if command.json:
+        print(json.dumps({"page": str(path), "bytes": path.stat().st_size}))
 
 
 def _audit(command: Audit) -> None:
@@ -394,6 +409,7 @@ _COMMANDS: dict[type, Callable[[Any], None]] = {
     Learn: _learn,
     Data: _data,
     Evaluate: _evaluate,
+    Explore: _explore,
     Audit: _audit,
     Solve: _solve,
     Train: _train,
