@@ -72,7 +72,9 @@ def open_run(path: Path, on_progress: OnProgress | None = None) -> Opened:
     representation = load_representation(folder.representation)
     scene = _known_scene(representation, config["target"], folder)
     if scene is None:
-        scene = _scene_of_data(representation, reopen_target(path, on_progress=on_progress)[1], config["target"])
+        scene = _scene_of_data(
+            representation, reopen_target(path, on_progress=on_progress)[1], config["target"]
+        )
     return Opened(representation, scene, **kept)
 
 

@@ -76,9 +76,7 @@ class Scene:
         floor = np.array([[mark != "#" for mark in line] for line in self.lines])
         limits = np.array(floor.shape) - 1
         ends = [np.clip(self.points[end][..., ::-1].astype(int), 0, limits) for end in (here, there)]
-        crossed = [
-            floor[ends[one][..., 0], ends[other][..., 1]] for one in (0, 1) for other in (0, 1)
-        ]
+        crossed = [floor[ends[one][..., 0], ends[other][..., 1]] for one in (0, 1) for other in (0, 1)]
         return np.all(crossed, axis=0)
 
     def taken(self, rows: np.ndarray) -> "Scene":
