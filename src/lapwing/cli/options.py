@@ -189,7 +189,7 @@ class Solve:
 class Explore:
     """Write one HTML page in which a representation can be looked at and tried, and open it.
 
-    lapwing explore runs/FourRoom: eigenfunctions, spectrum, distances to any goal, painted rewards, embedding.
+    lapwing explore runs/FourRoom: eigenfunctions, spectrum, distances, painted rewards, embedding.
 
     lapwing explore runs/TwoRoom-reach --no-open --out reach.html: with a reacher's plans; only written.
     """

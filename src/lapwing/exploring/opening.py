@@ -131,6 +131,8 @@ def _scene_of_data(representation: Representation, target: Target, source: dict[
         made = OGBenchData(*(source[name] for name in ("name", "seed", "episodes")))
         scene = scenes.of_point_maze(made, seen)
         return scene.taken(scenes.spread_rows(scene.points, MOST_STATES))
+    if seen.ndim == 2:  # drawn with replacement
+        seen = seen[np.sort(np.unique(seen, axis=0, return_index=True)[1])]
     if seen.ndim == 2 and seen.shape[1] == 2:
         seen = seen[scenes.spread_rows(seen, MOST_STATES)]
     return _of_observations(representation, seen[:MOST_STATES])

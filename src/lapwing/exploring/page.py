@@ -45,11 +45,11 @@ def program() -> str:
 
 
 def as_script(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script that it is in.
+    r"""JSON that cannot end the script that it is in.
 
     Example:
         >>> as_script({"name": "</script><b>"})
-        '{"name":"\\\\u003c/script>\\\\u003cb>"}'
+        '{"name":"\\u003c/script>\\u003cb>"}'
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")

@@ -1,6 +1,6 @@
 """Where the states of a representation are drawn: on the floor of a maze, over two features, or by φ itself.
 
-Whatever has a floor plan is drawn in cells, (x, y) from the upper left corner of the text. An affine map leads
+Whatever has a floor plan is drawn in cells, (x, y) from the upper left corner of the text. An affine map goes
 from there to the first two features of an observation, so that a page can ask φ about any point.
 """
 
@@ -21,8 +21,8 @@ from lapwing.plots.representations import telling_features
 
 NEIGHBOURS = 8
 """A state of a continuous space has so many."""
-APART = 3.0
-"""What is farther away than so many median distances is no neighbour."""
+APART = 4.0
+"""What is farther away than so many times the median to the nearest is no neighbour."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +56,36 @@ class Scene:
         return self.moves if self.moves is not None else self._nearest()
 
     def _nearest(self) -> np.ndarray:
-        """The nearest states, without what a wall is between."""
+        """States near each, without what a wall is between.
+
+        On a lattice those around it. Where states are a sample over a floor plan, one in each of eight
+        directions, as far as a few spacings away: the very nearest lie to one side as often as not.
+        """
         places = self.points
         if self.lines is None and self.observations is not None and self.observations.ndim == 2:
             spread = self.observations.std(axis=0)
             places = self.observations / np.where(spread > 0, spread, 1.0)
-        count = min(NEIGHBOURS + 1, len(places))
+        sampled = self.lines is not None and not self.spacing
+        count = min((5 if sampled else 1) * NEIGHBOURS + 1, len(places))
         apart, found = KDTree(places).query(places, k=count)
         apart, found = apart.reshape(len(places), count), found.reshape(len(places), count)
-        here = np.arange(len(places))[:, None]
-        near = apart <= APART * max(float(np.median(apart[:, min(1, count - 1)])), 1e-9)
+        here = np.broadcast_to(np.arange(len(places))[:, None], found.shape)
+        near = found != here
         if self.lines is not None:
-            near &= self._clear(np.broadcast_to(here, found.shape), found)
+            near &= (apart <= APART * np.median(apart[:, min(1, count - 1)])) & self._clear(here, found)
+        if sampled:
+            return self._by_direction(here, found, near)
         return np.where(near, found, here)[:, 1:]
+
+    def _by_direction(self, here: np.ndarray, found: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """The farthest in each of eight directions of those that are near."""
+        aside = self.points[found] - self.points[here]
+        octant = np.floor(np.arctan2(aside[..., 1], aside[..., 0]) / (np.pi / 4) + 0.5).astype(int) % 8
+        chosen = np.repeat(here[:, :1], 8, axis=1)
+        for column in range(found.shape[1]):  # from near to far
+            rows = np.flatnonzero(near[:, column])
+            chosen[rows, octant[rows, column]] = found[rows, column]
+        return chosen
 
     def _clear(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
         """Whether no wall is between states of neighbouring cells."""

@@ -1,6 +1,7 @@
 // A drawing of numbers over the states, which can be pointed at, clicked and walked over by keys.
 
-const MARGIN = 8;
+const MARGIN = 4;
+const WALLS = 0.5;  // so much of the walls around is drawn, in cells
 
 export class StateMap {
   // `label` names it for screen readers; the callbacks get places and states.
@@ -99,7 +100,8 @@ export class StateMap {
     const shade = what.values ? shades(what.values, what.range) : null;
     drawFloor(context, this);
     drawValues(context, this, shade, what.colours);
-    if (what.next) drawArrows(context, this, what.next, shade, what.colours, what.goal);
+    if (what.next) drawArrows(context, this, what.next, shade, what.colours);
+    if (what.traps) drawTraps(context, this, what.traps);
     for (const path of what.paths || []) drawPath(context, this, path);
     if (what.start) drawDot(context, this, what.start.point, "start");
     if (what.goal) drawDot(context, this, what.goal.point, "goal");
@@ -110,7 +112,13 @@ export class StateMap {
 
 function boundsOf(model) {
   const { lines } = model.scene;
-  if (lines) return { left: 0, top: 0, width: lines[0].length, height: lines.length, square: true };
+  if (lines) {
+    const rows = lines.flatMap((line, row) => (/[^#]/.test(line) ? [row] : []));
+    const left = Math.min(...rows.map((row) => lines[row].search(/[^#]/))) - WALLS;
+    const right = Math.max(...rows.map((row) => lines[row].search(/#*$/))) + WALLS;
+    const top = rows[0] - WALLS, bottom = rows[rows.length - 1] + 1 + WALLS;
+    return { left, top, width: right - left, height: bottom - top, square: true };
+  }
   const [left, right] = extent(columnOf(model.points, 0)), [top, bottom] = extent(columnOf(model.points, 1));
   return { left, top, width: right - left || 1, height: bottom - top || 1, square: false };
 }
@@ -133,9 +141,9 @@ function style(name) {
 function drawFloor(context, map) {
   const { lines } = map.model.scene;
   if (!lines) return;
-  const [left, top] = map.toPixels(0, 0), [w, v] = map.scale;
+  const [w, v] = map.scale, { width, height } = map.bounds;
   context.fillStyle = style("--wall");
-  context.fillRect(left, top, w * lines[0].length, v * lines.length);
+  context.fillRect(...map.origin, w * width, v * height);
   context.fillStyle = style("--floor");
   lines.forEach((line, row) => {
     for (let column = 0; column < line.length; column++) {
@@ -166,8 +174,8 @@ function dotSize(map) {
   return [side, side];
 }
 
-// One arrow for each square of 15 pixels or so, and a ring where no neighbour is nearer: a trap.
-function drawArrows(context, map, next, shade, colours, goal) {
+// One arrow for each square of 15 pixels or so.
+function drawArrows(context, map, next, shade, colours) {
   const { model } = map, taken = new Set();
   const cell = Math.max(15, (model.scene.discrete ? Math.min(...map.scale) : 17));
   for (const bright of [true, false]) {
@@ -176,7 +184,7 @@ function drawArrows(context, map, next, shade, colours, goal) {
       if (next[i] === i || (shade && colours.bright[shade[i]] !== bright)) continue;
       if (!shade && !bright) continue;
       const [x, y] = map.toPixels(model.points.data[2 * i], model.points.data[2 * i + 1]);
-      const square = `${Math.floor(x / cell)} ${Math.floor(y / cell)}`;
+      const square = Math.floor(x / cell) * 4096 + Math.floor(y / cell);
       if (taken.has(square)) continue;
       taken.add(square);
       const [tx, ty] = map.toPixels(model.points.data[2 * next[i]], model.points.data[2 * next[i] + 1]);
@@ -192,14 +200,15 @@ function drawArrows(context, map, next, shade, colours, goal) {
     context.strokeStyle = bright ? "rgba(0,0,0,.62)" : "rgba(255,255,255,.8)";
     context.stroke();
   }
-  if (!goal) return;
+}
+
+// A ring where no neighbour is nearer to the goal.
+function drawTraps(context, map, traps) {
   context.lineWidth = 2;
   context.strokeStyle = style("--trap");
-  for (let i = 0; i < next.length; i++) {
-    if (next[i] !== i || i === goal.state) continue;
-    const [x, y] = map.toPixels(model.points.data[2 * i], model.points.data[2 * i + 1]);
+  for (const i of traps) {
     context.beginPath();
-    context.arc(x, y, Math.max(3, cell * 0.28), 0, 2 * Math.PI);
+    context.arc(...map.toPixels(...rowOf(map.model.points, i)), 4.5, 0, 2 * Math.PI);
     context.stroke();
   }
 }

@@ -6,6 +6,8 @@ const FILTER_WORDS = {
 };
 const SHOWN = [["distance", "distance"], ["laplacian", "reward −distance"], ["mix", "reward mix: ½ −distance, ½ sparse"]];
 
+const CLOSE = 2;  // where states are a sample, so many steps from the goal are near enough
+
 export function distancesView(app) {
   const { model } = app;
   const onhover = (hover) => app.set({ hover });
@@ -47,18 +49,20 @@ export function distancesView(app) {
     ]) {
       const next = model.neighbours ? greedy(model.neighbours, values) : null;
       const path = next ? walk(next, start.state) : [start.state];
-      const reached = path[path.length - 1] === next?.[goal.state] || path.includes(goal.state);
+      const there = (i) => Boolean(steps) && steps[i] <= (model.scene.discrete ? 0 : CLOSE);
+      const reached = there(path[path.length - 1]) || path.includes(goal.state);
+      const traps = next ? Array.from(next.keys()).filter((i) => next[i] === i && !there(i) && steps[i] < Infinity) : [];
       const drawn = state.show === "distance" ? values : rewarded(values, goal, state.show);
       const colours = state.show === "distance" ? app.colours.distance : app.colours.reward;
       const range = extent(drawn);
       const points = path.map((each) => Array.from(rowOf(model.points, each)));
       map.draw({
-        values: drawn, range, colours, next, goal, start, hover,
+        values: drawn, range, colours, next, goal, start, hover, traps: model.scene.lines ? traps : [],
         paths: [...planPath(model, state, map === ours), { points, colour: reached ? "#0b6e4f" : "#a4161a" }],
         says: `${name}: the walk from the start ${reached ? "reaches the goal" : "is trapped"} after ${path.length - 1} steps`,
       });
       below.replaceChildren(legend(colours, range, state.show === "distance" ? "to the goal" : "reward"));
-      holder.replaceChildren(facts(describeWalk(model, { path, reached, next, goal, steps, start, values, hover })));
+      holder.replaceChildren(facts(describeWalk(model, { path, reached, next, traps, steps, start, values, hover })));
     }
     planned_.textContent = planWords(model, state);
     picture.render(hover ?? goal.state);
@@ -66,13 +70,12 @@ export function distancesView(app) {
   return { element, render };
 }
 
-function describeWalk(model, { path, reached, next, goal, steps, start, values, hover }) {
-  const traps = next ? next.reduce((sum, to, i) => sum + (to === i && i !== goal.state), 0) : 0;
+function describeWalk(model, { path, reached, next, traps, steps, start, values, hover }) {
   const shortest = steps ? steps[start.state] : null;
   return [
     next ? ["greedy path", reached ? `reaches the goal in ${path.length - 1} steps` : `trapped after ${path.length - 1} steps`] : null,
     next ? ["shortest way", Number.isFinite(shortest) ? `${shortest} steps` : "none"] : null,
-    next ? ["traps", String(traps)] : null,
+    next ? ["traps", `${traps.length} of ${model.count.toLocaleString("en")} states`] : null,
     steps && model.scene.discrete ? ["rank correlation with steps", shown(rankCorrelation(values, steps))] : null,
     ["distance of the start", shown(values[start.state], 4)],
     hover === null ? null : [`distance at ${nameOf(model, { state: hover })}`, shown(values[hover], 4)],

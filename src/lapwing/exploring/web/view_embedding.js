@@ -12,7 +12,7 @@ export function embeddingView(app) {
   const names = Object.keys(model.filters).filter((name) => name !== "soft" && name !== "hitting");
   const weighted = names.length > 0;
   const filter = weighted ? choice("scaled by", names.map((name) => [name, name]),
-    names.includes(app.state.filter) ? app.state.filter : names[0], () => app.refresh()) : null;
+    names.includes("commute") ? "commute" : names[0], () => app.refresh()) : null;
   const axes = [0, 1, 2].map((axis) => choice(["to the right", "upwards", "in depth"][axis],
     Array.from({ length: model.dim - model.first }, (_, i) => [String(i + model.first), `f${subscript(i + model.first + 1)}`]),
     String(Math.min(axis + model.first, model.dim - 1)), () => app.refresh()));
@@ -32,17 +32,15 @@ export function embeddingView(app) {
 
   function coordinates(chosen) {
     const weights = filter ? model.filters[filter.select.value] : null, found = new Float64Array(3 * model.count);
+    const ends = chosen.map((column, axis) => {
+      const scale = weights && column > 0 ? weights[column - 1] : 1;
+      for (let i = 0; i < model.count; i++) found[3 * i + axis] = scale * model.functions.data[i * model.dim + column];
+      return extent(found.filter((_, i) => i % 3 === axis));
+    });
+    for (let i = 0; i < found.length; i++) found[i] -= (ends[i % 3][0] + ends[i % 3][1]) / 2;
     let most = 0;
-    for (let i = 0; i < model.count; i++) {
-      for (let axis = 0; axis < 3; axis++) {
-        const scale = weights && chosen[axis] > 0 ? weights[chosen[axis] - 1] : 1;
-        const value = scale * model.functions.data[i * model.dim + chosen[axis]];
-        found[3 * i + axis] = value;
-        most = Math.max(most, Math.abs(value));
-      }
-    }
-    for (let i = 0; i < found.length; i++) found[i] /= most || 1;
-    return found;
+    for (let i = 0; i < found.length; i += 3) most = Math.max(most, Math.hypot(found[i], found[i + 1], found[i + 2]));
+    return found.map((value) => value / (most || 1));
   }
 
   function render(state) {
@@ -83,7 +81,7 @@ function drawCube(canvas, xyz, view, { shade, colours, hover, edges, labels }) {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   const [ct, st, cp, sp] = [Math.cos(view.turn), Math.sin(view.turn), Math.cos(view.tilt), Math.sin(view.tilt)];
-  const size = 0.4 * Math.min(width, height) * view.zoom;
+  const size = 0.47 * Math.min(width, height) * view.zoom;
   const seen = (x, y, z) => {
     const along = ct * x + st * z, deep = -st * x + ct * z;
     return [width / 2 + size * along, height / 2 - size * (cp * y - sp * deep), sp * y + cp * deep];
@@ -116,6 +114,8 @@ function drawCube(canvas, xyz, view, { shade, colours, hover, edges, labels }) {
   const dot = Math.max(2.5, Math.min(9, 90 / Math.sqrt(count)));
   for (const i of order) {
     const side = dot * (1 - 0.25 * depth[i]);
+    context.fillStyle = "rgba(20,30,30,.45)";
+    context.fillRect(placed[2 * i] - side / 2 - 0.7, placed[2 * i + 1] - side / 2 - 0.7, side + 1.4, side + 1.4);
     context.fillStyle = colours.css[Math.max(0, shade[i])];
     context.fillRect(placed[2 * i] - side / 2, placed[2 * i + 1] - side / 2, side, side);
   }
