@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 SUMMARIES = {
-    "learn": "Learn a representation, evaluate it and draw it: lapwing learn FourRoom",
+    "learn": "Learn a representation and measure it: lapwing learn FourRoom",
     "data": "Say what is in a data set: lapwing data inspect data.npz",
     "evaluate": "Measure a finished run again: lapwing evaluate runs/FourRoom",
     "explore": "Look at a run in the browser: lapwing explore runs/FourRoom",

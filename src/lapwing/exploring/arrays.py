@@ -44,7 +44,7 @@ def scaled(array: np.ndarray, kind: str = "i2") -> dict[str, Any]:
     return _as_text(kind, array.shape, whole) | {"scale": scale.tolist()}
 
 
-def text_size(numbers: float, bytes_each: int) -> int:
+def text_size(numbers: int, bytes_each: int) -> int:
     """How many characters so many numbers take."""
     return int(numbers * bytes_each * BYTES_PER_TEXT) + 100
 

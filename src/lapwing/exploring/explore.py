@@ -11,9 +11,10 @@ from lapwing.exploring.opening import open_representation, open_run
 from lapwing.exploring.page import page
 from lapwing.laplacian.representation import Representation
 from lapwing.progress import OnProgress, uncounted
+from lapwing.runs.folder import RunFolder
 
-PAGE = "explorer.html"
-"""The page's name in a run folder."""
+PAGE = RunFolder(Path()).page
+"""The page's name, in a run folder or where there is none."""
 
 
 def explore(

@@ -26,6 +26,8 @@ from lapwing.runs.learn import reopen_target
 
 MOST_STATES = 5_000
 """So many states are shown at most, where they can be thinned."""
+ON_A_FLOOR = 2_000
+"""So many of those that are a sample over a floor plan: nearer ones would say little of which way is down."""
 SAMPLED = 20_000
 """So many observations of data are looked at to choose from."""
 
@@ -130,7 +132,7 @@ def _scene_of_data(representation: Representation, target: Target, source: dict[
     if source["kind"] == "ogbench":
         made = OGBenchData(*(source[name] for name in ("name", "seed", "episodes")))
         scene = scenes.of_point_maze(made, seen)
-        return scene.taken(scenes.spread_rows(scene.points, MOST_STATES))
+        return scene.taken(scenes.spread_rows(scene.points, ON_A_FLOOR))
     if seen.ndim == 2:  # drawn with replacement
         seen = seen[np.sort(np.unique(seen, axis=0, return_index=True)[1])]
     if seen.ndim == 2 and seen.shape[1] == 2:

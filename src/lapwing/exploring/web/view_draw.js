@@ -106,7 +106,7 @@ export function drawView(app) {
       ["rank correlation of the distance with steps", shown(rankCorrelation(away, steps))],
     ]));
   }
-  return { element, render };
+  return { element, render, spectrum: () => ({ ...found, pending: found?.id !== sent }) };
 }
 
 // The drawn maze as a model that maps can show.
