@@ -8,7 +8,7 @@ from tests.support.command_line import called, refused
 
 def test_a_page_is_written_and_nothing_is_opened(four_room_run, tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
+    monkeypatch.setattr(webbrowser, "open_new_tab", lambda address: opened.append(address) or True)
     out = tmp_path / "pages" / "four.html"
     code, printed, err = called("explore", four_room_run, "--no-open", "--out", out, "--json")
     assert code == 0, err
@@ -22,7 +22,7 @@ def test_without_a_browser_it_says_where_the_page_is(four_room_run, tmp_path, mo
     def fails(address):
         raise webbrowser.Error("no browser")
 
-    monkeypatch.setattr(webbrowser, "open", fails)
+    monkeypatch.setattr(webbrowser, "open_new_tab", fails)
     code, _, err = called("explore", four_room_run, "--out", tmp_path / "page.html")
     assert code == 0
     assert str(tmp_path / "page.html") in err

@@ -67,6 +67,6 @@ def explore(
 def opened_in_browser(path: Path) -> bool:
     """Open a page; False where there is no browser."""
     try:
-        return webbrowser.open(path.resolve().as_uri())
+        return webbrowser.open_new_tab(path.resolve().as_uri())
     except (webbrowser.Error, OSError):
         return False
