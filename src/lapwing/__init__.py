@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lapwing.data.folders import save_episodes
     from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
+    from lapwing.exploring.explore import explore
     from lapwing.integrations.eigen_reward import EigenReward, VectorEigenReward
     from lapwing.integrations.metric_logger import metric_logger
     from lapwing.integrations.online_learner import OnlineLearner
@@ -78,6 +79,7 @@ _HOMES = {
     "compare_rewards": "runs.compare",
     "discover_options": "runs.options",
     "evaluate": "laplacian.evaluate",
+    "explore": "exploring.explore",
     "learn": "runs.learn",
     "load": "runs.folder",
     "load_agent": "agents.agent",
@@ -128,6 +130,7 @@ __all__ = [
     "compare_rewards",
     "discover_options",
     "evaluate",
+    "explore",
     "learn",
     "load",
     "load_agent",

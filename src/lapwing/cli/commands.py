@@ -13,6 +13,7 @@ from lapwing.cli.options import (
     Audit,
     Data,
     Evaluate,
+    Explore,
     Learn,
     Options,
     Reach,
@@ -92,6 +93,20 @@ def _evaluate(command: Evaluate) -> None:
             with progress_bar(console) as on_progress:
                 outcome = reopen(out, command.env, on_progress=on_progress)
             _show(outcome, out, console, as_json=command.json)
+
+
+def _explore(command: Explore) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.exploring.explore import explore, opened_in_browser
+
+    console = stderr_console()
+    with progress_bar(console) as on_progress:
+        path = explore(command.run, out=command.out, show=False, on_progress=on_progress)
+    console.print(f"{path}: the page, {path.stat().st_size / 1e6:.2f} MB", soft_wrap=True)
+    if command.open and not opened_in_browser(path):
+        console.print("no browser was found; open the page in one", soft_wrap=True)
+    if command.json:
+        print(json.dumps({"page": str(path), "bytes": path.stat().st_size}))
 
 
 def _audit(command: Audit) -> None:
@@ -277,6 +292,7 @@ COMMANDS: dict[type, Callable[[Any], None]] = {
     Learn: _learn,
     Data: _data,
     Evaluate: _evaluate,
+    Explore: _explore,
     Audit: _audit,
     Solve: _solve,
     Train: _train,

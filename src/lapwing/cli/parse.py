@@ -13,6 +13,7 @@ from lapwing.cli.options import (
     Audit,
     Data,
     Evaluate,
+    Explore,
     Learn,
     Options,
     Reach,
@@ -74,6 +75,7 @@ def parse(arguments: list[str]) -> Any:
     learn = _subcommand("learn", Learn, about, default=default)
     data = _subcommand("data", Data, about)
     evaluate = _subcommand("evaluate", Evaluate, about)
+    explore = _subcommand("explore", Explore, about)
     audit = _subcommand("audit", Audit, about)
     solve = _subcommand("solve", Solve, about)
     train = _train_options(target if command == "train" else "", arguments, about)
@@ -82,7 +84,7 @@ def parse(arguments: list[str]) -> Any:
     reproduce = _subcommand("reproduce", Reproduce, about)
     with grouped_help(command):
         return tyro.cli(
-            learn | data | evaluate | audit | solve | train | reach | options | reproduce,  # type: ignore[arg-type]
+            learn | data | evaluate | explore | audit | solve | train | reach | options | reproduce,  # type: ignore[arg-type]
             prog="lapwing",
             description=ABOUT,
             args=arguments,
