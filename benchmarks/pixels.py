@@ -1,6 +1,7 @@
 """The paper's recipe on images of FourRoom, by what its text leaves open: pixels, first weights, ε, the ½.
 
-One seed, 1,000 transitions, a fifth of the recipe's 100,000 steps. What does not settle shows by then.
+One seed, 1,000 transitions, 12,000 of the recipe's 100,000 steps: what learns shows by then.
+Kernels of 4 with strides 2, 2, 1 do not fit 15 x 15 pixels without padding (15, 6, 2): SAME is no choice.
 """
 
 import itertools
@@ -23,7 +24,7 @@ from lapwing.laplacian.target import Target, open_target
 from lapwing.settings.learn import LearnSettings
 
 TRANSITIONS, SEED = 1_000, 0
-MEASURED_AT = (2_000, 4_000, 8_000, 12_000, 16_000, 20_000)
+MEASURED_AT = (2_000, 4_000, 8_000, 12_000)
 Draw = Callable[[jax.Array, int, int, int], jax.Array]
 """First weights: key, outputs, inputs, and how many places each input goes to."""
 
@@ -56,9 +57,7 @@ READINGS = {
     "mean image off, over the spread": Reading(scale=None),
     "mean image off, 0 to 1 otherwise": Reading(),
     "0 to 1": Reading(shift=0.0),
-    "-1 to 1": Reading(shift=0.5, scale=0.5),
     "0 to 255": Reading(shift=0.0, scale=1 / 255),
-    "0 to 1, Glorot": Reading(shift=0.0, weights=glorot),
     "mean image off, Glorot": Reading(weights=glorot),
     "mean image off, He": Reading(weights=he),
     "mean image off, ε = 1e-7": Reading(epsilon=1e-7),
@@ -88,6 +87,7 @@ def gaps_of(reading: Reading) -> list[float]:
     target = open_target("FourRoom", settings)
     truth, key = target.truth(), jax.random.key(SEED)
     assert truth is not None
+    assert target.states is not None
     spectrum = exact_spectrum(truth, 20)
     encoder = untrained(target, reading, jax.random.fold_in(key, 1))
     loss = make_loss(target, resolve(settings, target), encoder)
@@ -107,7 +107,7 @@ def untrained(target: Target, reading: Reading, key: jax.Array) -> ConvNet:
     mean = images.mean(axis=0)
     shift = mean if reading.shift is None else np.full_like(mean, reading.shift)
     scale = np.sqrt(np.mean((images - mean) ** 2)) if reading.scale is None else reading.scale
-    encoder = ConvNet(shift.astype(np.float32), np.float32(scale), 20, key=key)
+    encoder = ConvNet(shift.astype(np.float32), np.asarray(scale, np.float32), 20, key=key)
     if reading.weights is None:
         return encoder
     for number, key_ in enumerate(jax.random.split(key, 4)):

@@ -137,6 +137,7 @@ class ConvNet(eqx.Module):
         """The convolutions, then the linear layer."""
         for layer, stride in zip(self.convolutions, self.STRIDES, strict=True):
             patches = _patches(features, self.KERNEL, stride)
+            assert layer.bias is not None
             # Not vmap of the layer: XLA then puts the channels first, and needs half as long again.
             features = jax.nn.relu(patches @ layer.weight.T + layer.bias)
         return self.output(features.reshape(-1))
@@ -264,7 +265,7 @@ def fit_encoder(
     """
     shift, scale = _standardisation(spec, observations, standardise)
     if image_scale is not None:
-        scale = np.float32(image_scale)
+        scale = np.asarray(image_scale, np.float32)
     if bandwidth is None and spec.name == "fourier":
         bandwidth = data_bandwidth(spec, observations, standardise)
     return init_encoder(spec, shift, scale, jnp.float32(bandwidth or 1.0), key=key)
