@@ -22,7 +22,7 @@ from lapwing.errors import LapwingWarning
 FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
     "agents.md": ("Agents, measured", ("agents", "control")),
-    "ant.md": ("A step of the Ant, measured", ("ant",)),
+    "ant.md": ("The Ant, measured", ("ant", "walking")),
     "others.md": ("Data of others, measured", ("ogbench", "robotics", "planes", "arenas")),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
     "images.md": ("Images, measured", ("images",)),
