@@ -606,7 +606,8 @@ def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_terminal_shows_that_a_command_is_starting(terminal, monkeypatch, capsys):
-    """Importing JAX takes long; what is refused leaves nothing else behind."""
+    from lapwing.cli.main import main
+
     monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
     with pytest.raises(SystemExit):
         main(["learn", "NoSuchMaze"])
