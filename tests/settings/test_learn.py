@@ -29,6 +29,7 @@ SHARES = ("lam", "lam_final")
 CHOICES = {
     "observation": ("position", "positon"),
     "estimator": ("exact", "exakt"),
+    "objective": ("allo", "alo"),
     "encoder": ("fourier", "furier"),
     "schedule": ("cosine", "cosin"),
     "past_end": ("truncate", "trunkate"),

@@ -29,7 +29,9 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
         "what to learn from": (
             *("keys", "wrap", "episode-length", "num-envs", "stay", "true-chain", "held-out"),
         ),
-        "what to learn": ("lam", "lam-final", "past-end", "beta", "delta", "oversample", "rotate"),
+        "what to learn": (
+            *("objective", "lam", "lam-final", "past-end", "beta", "delta", "oversample", "rotate"),
+        ),
         "how to learn it": (),
         "where to keep it": _KEPT,
     },

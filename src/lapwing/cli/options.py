@@ -279,7 +279,7 @@ class Reproduce:
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE", help_behavior_hint="")]
     """fig1 (shaped rewards), fig2 (the maze), fig3 (gap, d=20), fig4 (agents in mazes), fig5 (agents in
     arenas), fig6 (gap, d=50, 100), fig7 (weight of the penalty), fig8 (online), ogbench (any goal in
-    OGBench's point mazes), or all."""
+    OGBench's point mazes), mazes12 (every objective in ALLO's twelve mazes), or all."""
     preset: Literal["quick", "paper"] = "quick"
     """quick, or paper for the paper's settings."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")

@@ -376,5 +376,5 @@ def _check_goal_environment(space: gymnasium.Space, key: str | None) -> None:
         )
     if key not in (None, ACHIEVED):
         raise ConfigError(
-            f"observation_key={key!r} goes with a goal; without one {ACHIEVED} is held against {DESIRED}"
+            f"observation_key={key!r} goes with a goal; without one {ACHIEVED} is compared with {DESIRED}"
         )

@@ -14,7 +14,7 @@ from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.laplacian.agreement import NO_EIGENVALUE, Counted, Stability, agreements, quotients, stability
 from lapwing.laplacian.closed_form import held_out_score
-from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.objectives.drawing import distance_to_identity
 from lapwing.laplacian.reference import Reference, fit_reference
 from lapwing.laplacian.representation import Representation, embed_batch
 from lapwing.laplacian.ritz import Embed, Moments, Ritz, mean_moments, moments_of_experience, rayleigh_ritz
@@ -108,7 +108,7 @@ def _measured_parts(held_out: Experience, embed: Embed) -> list[Counted]:
 
 
 def _chance(saved: Ritz, learned: Counted, others: list[Counted]) -> Stability:
-    """How far the saved functions may be off by chance; one that its own data does not give is off too."""
+    """How far the saved functions may be off by sampling error, or because their own data gives others."""
     dim, (moments, _) = len(saved.eigenvalues), learned
     chance = stability(learned, others, dim)
     refitted = rayleigh_ritz(*moments, len(saved.coefficients))

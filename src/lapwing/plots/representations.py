@@ -91,7 +91,7 @@ def draw_distances(world: GridWorld, distances: dict[str, np.ndarray], goal_stat
 
 
 def draw_learning(metrics: list[dict[str, Any]]) -> Figure:
-    """The loss and its two parts over the steps."""
+    """The loss over the steps, and its two parts where it has them."""
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axis = figure.subplots()
     steps = [row["step"] for row in metrics]
@@ -100,7 +100,8 @@ def draw_learning(metrics: list[dict[str, Any]]) -> Figure:
         ("graph_drawing", "graph drawing G"),
         ("penalty", "orthonormality penalty"),
     ):
-        axis.plot(steps, [row[name] for row in metrics], label=label)
+        if name in metrics[0]:
+            axis.plot(steps, [row[name] for row in metrics], label=label)
     axis.set_yscale("symlog", linthresh=0.01)
     axis.set_xlabel("step")
     axis.legend(frameon=False)
