@@ -186,6 +186,27 @@ class Solve:
 
 
 @dataclass(frozen=True)
+class Explore:
+    """Write one HTML page in which a representation can be looked at and tried, and open it.
+
+    lapwing explore runs/FourRoom: eigenfunctions, spectrum, distances, painted rewards, embedding.
+
+    lapwing explore runs/TwoRoom-reach --no-open --out reach.html: with a reacher's plans; only written.
+    """
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The folder of a finished run of lapwing learn or reach, or a saved representation."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: RUN/explorer.html)")
+    ] = None
+    """Where the page goes."""
+    open: bool = True
+    """Whether to open it in a browser."""
+    json: bool = False
+    """Print the page's path and size as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
 class Train(RunOptions, AgentSettings):
     """Train a DQN agent on a shaped reward, with a learning curve and an animation of its policy.
 
