@@ -1,4 +1,4 @@
-"""gymnasium-robotics' point mazes and classic control, random actions: held-out sums against networks."""
+"""gymnasium-robotics' point mazes, random actions: held-out sums against networks, and distances."""
 
 import warnings
 from typing import Any
@@ -9,32 +9,21 @@ import numpy as np
 from benchmarks.geodesics import path_lengths, ranks
 from benchmarks.others import NETWORKS, held_out, learn, states
 from benchmarks.rows import Row
-from lapwing.laplacian.target import Target, open_target
+from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
 
 MAZES = ("UMaze", "Medium", "Large")
 KEYS = ("achieved_goal", "observation")
-CLASSIC = ("MountainCar-v0", "Acrobot-v1", "Pendulum-v1", "CartPole-v1")
 STEPS = 50_000
-MANY_STEPS = 500_000
 
 
 def measure() -> list[Row]:
-    rows = [row for size in MAZES for key in KEYS for row in _maze(size, key, STEPS, NETWORKS)]
-    only_mlp = {"mlp": NETWORKS["mlp"]}  # by far the better network at 50,000 steps
-    rows += [row for size in MAZES for key in KEYS for row in _maze(size, key, MANY_STEPS, only_mlp)]
-    sums = {name: _sums(open_target(f"gym:{name}", LearnSettings(transitions=STEPS))) for name in CLASSIC}
-    ratios = [found["bumps"] / found["fourier"] for found in sums.values()]
-    for name, found in sums.items():
-        words = ", ".join(f"{network} {value:.3g}" for network, value in found.items())
-        rows.append(Row(f"{name}: held-out sum over the earlier default's", ratios.pop(0), 1.02, True, words))
-    ratios = [found["bumps"] / found["fourier"] for found in sums.values()]
-    return [*rows, Row("… in the mean", float(np.mean(ratios)), 0.7, True)]
+    return mazes(STEPS, NETWORKS)
 
 
-def _sums(target: Target) -> dict[str, float]:
-    found = {name: held_out(learn(target, **how)[0], target)[0] for name, how in NETWORKS.items()}
-    return found | {"bumps": held_out(learn(target)[0], target)[0]}
+def mazes(steps: int, networks: dict[str, dict[str, Any]]) -> list[Row]:
+    """All mazes with so many steps, beside these networks."""
+    return [row for size in MAZES for key in KEYS for row in _maze(size, key, steps, networks)]
 
 
 def _maze(size: str, key: str, steps: int, networks: dict[str, dict[str, Any]]) -> list[Row]:
