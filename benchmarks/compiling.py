@@ -5,16 +5,20 @@ of the CPU, so that they are those of an idle core on a busy machine too: JAX's 
 """
 
 import contextlib
-import os
+import importlib
+import io
 import sys
 import time
 
-time.time = time.perf_counter = time.monotonic = time.process_time  # before JAX is imported, which uses them
 
-from lapwing.cli import main
-from lapwing.timing import stopwatch
+def main() -> None:
+    time.time = time.perf_counter = time.monotonic = time.process_time  # before JAX is imported
+    command = importlib.import_module("lapwing.cli.main").main
+    stopwatch = importlib.import_module("lapwing.timing").stopwatch
+    with stopwatch() as watch, contextlib.redirect_stdout(io.StringIO()):
+        command(sys.argv[1:])
+    print(watch.compiling)
+
 
 if __name__ == "__main__":
-    with open(os.devnull, "w") as nowhere, stopwatch() as watch, contextlib.redirect_stdout(nowhere):
-        main.main(sys.argv[1:])
-    print(watch.compiling)
+    main()

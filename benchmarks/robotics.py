@@ -1,7 +1,9 @@
-"""gymnasium-robotics' point mazes, random actions: held-out sums against networks, and distances."""
+"""gymnasium-robotics' point mazes, random actions: held-out sums against a network's, and distances.
+
+The network is `mlp`: the earlier default, `fourier`, has sums that are 5 to 180 times as large.
+"""
 
 import warnings
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -18,20 +20,20 @@ STEPS = 50_000
 
 
 def measure() -> list[Row]:
-    return mazes(STEPS, NETWORKS)
+    return mazes(STEPS)
 
 
-def mazes(steps: int, networks: dict[str, dict[str, Any]]) -> list[Row]:
-    """All mazes with so many steps, beside these networks."""
-    return [row for size in MAZES for key in KEYS for row in _maze(size, key, steps, networks)]
+def mazes(steps: int) -> list[Row]:
+    """All mazes with so many steps."""
+    return [row for size in MAZES for key in KEYS for row in _maze(size, key, steps)]
 
 
-def _maze(size: str, key: str, steps: int, networks: dict[str, dict[str, Any]]) -> list[Row]:
+def _maze(size: str, key: str, steps: int) -> list[Row]:
     env = _env(size)
     target = open_target(env, LearnSettings(transitions=steps, observation_key=key))
     representation, seconds = learn(target)
     ours, _ = held_out(representation, target)
-    others = {name: held_out(learn(target, **how)[0], target)[0] for name, how in networks.items()}
+    network, _ = held_out(learn(target, **NETWORKS["mlp"])[0], target)
     maze = env.unwrapped.maze
     floor = np.array([[cell != 1 for cell in row] for row in maze.maze_map])
     goals, points = states(target)
@@ -41,18 +43,13 @@ def _maze(size: str, key: str, steps: int, networks: dict[str, dict[str, Any]]) 
     ways = path_lengths(floor, origin * turned, unit, goals[:, :2] * turned, points[:, :2] * turned)
     found = ranks(representation, goals, points, ways)
     best = max(found[name] for name in ("biharmonic", "commute", "hitting"))
-    words = ", ".join(f"{name} {value:.3g}" for name, value in others.items())
     about = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-    title = f"PointMaze_{size}, {key}, {steps:,} steps"
+    trusted = f"{len(representation.config['trusted'])} of {representation.dim} trusted"
+    title = f"PointMaze_{size}, {key}, {steps:,} steps: held-out sum over the network's"
+    note = f"{ours:.3g}; mlp {network:.3g}; {seconds:.0f} s"
     return [
-        Row(
-            f"{title}: held-out sum over the best network's",
-            ours / min(others.values()),
-            1.0,
-            True,
-            f"{ours:.3g}; {words}; {seconds:.0f} s",
-        ),
-        Row("… rank of the best distance with the way", best, 0.90, note=about),
+        Row(title, ours / network, 1.0, True, note),
+        Row("… rank of the best distance with the way", best, 0.90, note=f"{about}; {trusted}"),
     ]
 
 

@@ -1,9 +1,8 @@
-"""The same mazes with ten times the steps, beside the network that is by far the better one at fewer."""
+"""gymnasium-robotics' point mazes with ten times the steps."""
 
-from benchmarks.others import NETWORKS
 from benchmarks.robotics import STEPS, mazes
 from benchmarks.rows import Row
 
 
 def measure() -> list[Row]:
-    return mazes(10 * STEPS, {"mlp": NETWORKS["mlp"]})
+    return mazes(10 * STEPS)

@@ -10,8 +10,9 @@ from benchmarks.rows import Row
 from lapwing import __version__, storage
 
 ABOUT = (
-    "One core. Each section is made by the command in it, of the code it names (with `+`: and changes that were "
-    "not committed). Ratios of speeds are within one run; other libraries have rows where they are installed."
+    "One core. Each section is made by the command in it, of the code it names (with `+`: and changes that "
+    "were not committed). Ratios of speeds are within one run; rows on other libraries are there where these "
+    "are installed."
 )
 
 
