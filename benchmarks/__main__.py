@@ -1,4 +1,7 @@
-"""Run the benchmarks: `python -m benchmarks [PART ...] [--write]`, which puts each part into its file."""
+"""Run the benchmarks: `python -m benchmarks [PART ...] [--write]`, which puts each part into its file.
+
+A part may have parts: `ogbench` is all of `ogbench:medium-navigate`, `ogbench:medium-stitch` and so on.
+"""
 
 import os
 import sys
@@ -22,7 +25,24 @@ FILES = {
     "agents.md": ("Agents, measured", ("agents", "control")),
     "others.md": (
         "Data of others, measured",
-        ("ogbench", "planes", "robotics", "robotics_long", "classic", "arenas"),
+        (
+            *(
+                f"ogbench:{size}-{kind}"
+                for size in ("medium", "large", "giant")
+                for kind in ("navigate", "stitch")
+            ),
+            "ogbench:noise",
+            *(f"planes:{name}" for name in ("PlaneFourRoom", "PlaneHardMaze", "random-0", "random-1")),
+            *(
+                f"robotics:{size}:{key}:{steps}"
+                for steps in ("50000", "500000")
+                for size in ("UMaze", "Medium", "Large")
+                for key in ("achieved_goal", "observation")
+            ),
+            *(f"classic:{name}" for name in ("MountainCar-v0", "Acrobot-v1", "Pendulum-v1", "CartPole-v1")),
+            "classic:MiniGrid",
+            *(f"arenas:{name}" for name in ("PointUMaze", "PointHookMaze", "AntUMaze")),
+        ),
     ),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
     "images.md": ("Images, measured", ("images",)),
@@ -34,19 +54,24 @@ FILES = {
 }
 """What --write puts where."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)
+"""A module's name, and after colons what its `measure` is called with."""
 
 
 def main(arguments: list[str]) -> None:
     console = Console(stderr=True)
     warnings.simplefilter("ignore", LapwingWarning)
-    unknown = set(arguments) - {*PARTS, "--write"}
+    asked = [word for word in arguments if word != "--write"]
+    chosen = [part for part in PARTS if not asked or any(_is_of(part, word) for word in asked)]
+    unknown = [word for word in asked if not any(_is_of(part, word) for part in PARTS)]
     if unknown:
-        raise SystemExit(f"unknown part {sorted(unknown)[0]!r}; there are {', '.join(PARTS)}")
+        modules = dict.fromkeys(part.split(":")[0] for part in PARTS)
+        raise SystemExit(f"unknown part {unknown[0]!r}; there are {', '.join(modules)}")
     rows: list[Row] = []
-    for part in [part for part in PARTS if part in arguments] or PARTS:
+    for part in chosen:
         began = _cpu_seconds()
         with console.status(f"{part} …"):
-            found = importlib.import_module(f"benchmarks.{part}").measure()
+            module, *words = part.split(":")
+            found = importlib.import_module(f"benchmarks.{module}").measure(*words)
         seconds = _cpu_seconds() - began
         console.print(f"{part}: {seconds:.0f} CPU seconds")
         if "--write" in arguments:
@@ -54,6 +79,11 @@ def main(arguments: list[str]) -> None:
         rows += found
     Console().print(_table(rows))
     raise SystemExit(any(row.met is False for row in rows))
+
+
+def _is_of(part: str, word: str) -> bool:
+    """Whether a word names a part, or all parts that begin with it."""
+    return part == word or part.startswith(f"{word}:")
 
 
 def _write(part: str, text: str) -> None:

@@ -36,6 +36,8 @@ MOST_ENUMERATED = 5_000
 FINE_CHAIN = "finely discretised chain"
 HELD_OUT = 0.1
 """The share of episodes that continuous states are measured on and not learned from."""
+LEAST_TO_HOLD_OUT = 100
+"""Of fewer transitions nothing is held out, unless it is asked for."""
 FINENESS = 6
 """Into how many parts a cell of a plane is divided each way, for the chain that counts as the truth."""
 
@@ -267,7 +269,7 @@ def _with_held_out(target: Target, settings: LearnSettings) -> Target:
         return target
     if share is None:
         share = HELD_OUT if settings.preset == "default" else 0.0
-        share *= target.experience.n_transitions >= 100
+        share *= target.experience.n_transitions >= LEAST_TO_HOLD_OUT
     split = dataclasses.replace(target, held_out=share)
     few = share and (len(target.experience.observations) < 8 or len(split.held_out_episodes.observations) < 4)
     if few and settings.held_out is not None:
