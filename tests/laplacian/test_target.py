@@ -166,3 +166,14 @@ def test_observations_that_are_all_the_same(offset):
         episodes = Experience(walk + offset, [20, 20])
     with pytest.raises(DatasetError, match="the same"):
         open_target(episodes, LearnSettings())
+
+
+def test_images_that_other_episodes_do_not_show_are_no_states():
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (400, 4, 4, 1)).astype(np.uint8)
+    own = [pictures[20 * (episode % 20) + rng.integers(20, size=50)] for episode in range(20)]
+    shared = [pictures[rng.integers(20, size=50)] for _ in range(20)]
+    assert open_target(Experience.from_episodes(own), LearnSettings()).n_states is None
+    assert open_target(Experience.from_episodes(shared), LearnSettings()).n_states == 20
+    asked = open_target(Experience.from_episodes(own), LearnSettings(estimator="exact"))
+    assert asked.n_states is not None

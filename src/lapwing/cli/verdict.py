@@ -34,7 +34,9 @@ def verdict_of(result: dict[str, Any]) -> Verdict:
         return Verdict(
             f"No episodes were held out, so nothing says which of the {len(result['eigenvalues'])} "
             "eigenfunctions can be trusted.",
-            f"collect at least {LEAST_TO_HOLD_OUT} transitions." if few else "learn again with --held-out 0.1.",
+            f"collect at least {LEAST_TO_HOLD_OUT} transitions."
+            if few
+            else "learn again with --held-out 0.1.",
         )
     return _against_truth(result) if result["settings"]["rotate"] else _by_gap(result)
 

@@ -279,7 +279,7 @@ class Experience:
         first, ids = _distinct(self.observations)
         arrived = np.append(True, ids[1:] != ids[:-1])
         arrived[self.ends + 1 - self.lengths] = True
-        if len(first) > min(limit, int(arrived.sum()) // 2):
+        if len(first) > min(limit, max(1, int(arrived.sum()) // 2)):
             return self
         return Experience(
             ids.reshape(-1).astype(np.int32),

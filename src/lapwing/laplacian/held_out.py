@@ -50,8 +50,9 @@ def held_out_measures(
         What `_on_both` says of the functions on either part; what `_objectives` and `_agreement_with` say of
         the reference; `agreement`, an estimate of the cosine of each function with what many more episodes
         would give; `trusted`, the indices of the functions that agree with both, are not over-fitted and
-        change less in a step than between any two states; `transitions`, how many were held out, and their `sha256`; and whether the coefficients were
-        `fitted_on_held_out` episodes as well, as those of earlier versions were.
+        change less in a step than between any two states; `transitions`, how many were held out, and their
+        `sha256`; and whether the coefficients were `fitted_on_held_out` episodes as well, as those of
+        earlier versions were.
     """
     embed = partial(embed_batch, representation.encoder)
     coefficients = np.asarray(representation.coefficients, np.float64)
