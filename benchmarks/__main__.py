@@ -23,6 +23,7 @@ from lapwing.errors import LapwingWarning
 FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
     "agents.md": ("Agents, measured", ("agents", "control")),
+    "ant.md": ("The Ant, measured", ("ant", "walking")),
     "others.md": (
         "Data of others, measured",
         (
@@ -46,6 +47,7 @@ FILES = {
     ),
     "library.md": ("Data in, φ out, measured", ("inputs", "outputs", "points")),
     "images.md": ("Images, measured", ("images",)),
+    "pixels.md": ("The paper's recipe on images, measured by how it is read", ("pixels",)),
     "distances.md": ("Distances, measured", ("distances",)),
     "rewards.md": ("Any reward, measured", ("rewards",)),
     "cartpole.md": ("CartPole by `lapwing.solve`, measured", ("cartpole",)),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lapwing.data.folders import save_episodes
     from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
+    from lapwing.exploring.explore import explore
     from lapwing.integrations.metric_logger import metric_logger
     from lapwing.integrations.online_learner import OnlineLearner
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
@@ -69,6 +70,7 @@ _HOMES = {
     "collect": "data.collect",
     "compare_rewards": "runs.compare",
     "evaluate": "laplacian.evaluate",
+    "explore": "exploring.explore",
     "learn": "runs.learn",
     "load": "runs.folder",
     "load_agent": "agents.agent",
@@ -113,6 +115,7 @@ __all__ = [
     "collect",
     "compare_rewards",
     "evaluate",
+    "explore",
     "learn",
     "load",
     "load_agent",

@@ -1,4 +1,4 @@
-"""What each command does: `learn`, `data`, `evaluate`, `audit`, `solve`, `train`, `reach`, `reproduce`.
+"""What each command does: `learn`, `data`, `evaluate`, `explore`, `audit`, `solve`, `train` and so on.
 
 Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
@@ -13,6 +13,7 @@ from lapwing.cli.options import (
     Audit,
     Data,
     Evaluate,
+    Explore,
     Learn,
     Reach,
     Reproduce,
@@ -87,6 +88,20 @@ def _evaluate(command: Evaluate) -> None:
             with progress_bar(console) as on_progress:
                 outcome = reopen(out, command.env, on_progress=on_progress)
             _show(outcome, out, console, as_json=command.json)
+
+
+def _explore(command: Explore) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.exploring.explore import explore, opened_in_browser
+
+    console = stderr_console()
+    with progress_bar(console) as on_progress:
+        path = explore(command.run, out=command.out, show=False, on_progress=on_progress)
+    console.print(f"{path}: the page, {path.stat().st_size / 1e6:.2f} MB", soft_wrap=True)
+    if command.open and not opened_in_browser(path):
+        console.print("no browser was found; open the page in one", soft_wrap=True)
+    if command.json:
+        print(json.dumps({"page": str(path), "bytes": path.stat().st_size}))
 
 
 def _audit(command: Audit) -> None:
@@ -255,6 +270,7 @@ COMMANDS: dict[type, Callable[[Any], None]] = {
     Learn: _learn,
     Data: _data,
     Evaluate: _evaluate,
+    Explore: _explore,
     Audit: _audit,
     Solve: _solve,
     Train: _train,

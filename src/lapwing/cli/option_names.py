@@ -4,7 +4,18 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Explore,
+    Learn,
+    Reach,
+    Reproduce,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.errors import ConfigError, nearest
 
 COMMANDS: dict[str, tuple[type, ...]] = {
@@ -12,6 +23,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "data": (Data,),
     "evaluate": (Evaluate,),
     "audit": (Audit,),
+    "explore": (Explore,),
     "solve": (Solve,),
     "reach": (Reach,),
     "train": (Train, TrainInArena),

@@ -9,7 +9,18 @@ import tyro
 from lapwing._version import __version__
 from lapwing.cli.help import ABOUT, SUMMARIES, grouped_help
 from lapwing.cli.option_names import COMMANDS, check_options
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Explore,
+    Learn,
+    Reach,
+    Reproduce,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings.agents import CONTROL_PRESETS
@@ -63,6 +74,7 @@ def parse(arguments: list[str]) -> Any:
     learn = _subcommand("learn", Learn, about, default=default)
     data = _subcommand("data", Data, about)
     evaluate = _subcommand("evaluate", Evaluate, about)
+    explore = _subcommand("explore", Explore, about)
     audit = _subcommand("audit", Audit, about)
     solve = _subcommand("solve", Solve, about)
     train = _train_options(target if command == "train" else "", arguments, about)
@@ -70,7 +82,7 @@ def parse(arguments: list[str]) -> Any:
     reproduce = _subcommand("reproduce", Reproduce, about)
     with grouped_help(command):
         return tyro.cli(
-            learn | data | evaluate | audit | solve | train | reach | reproduce,  # type: ignore[arg-type]
+            learn | data | evaluate | explore | audit | solve | train | reach | reproduce,  # type: ignore[arg-type]
             prog="lapwing",
             description=ABOUT,
             args=arguments,

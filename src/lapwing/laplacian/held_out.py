@@ -15,7 +15,7 @@ from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.laplacian.agreement import NO_EIGENVALUE, Counted, Stability, agreements, quotients, stability
 from lapwing.laplacian.closed_form import held_out_score
-from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.objectives.drawing import distance_to_identity
 from lapwing.laplacian.reference import Reference, fit_reference
 from lapwing.laplacian.representation import Representation, embed_batch
 from lapwing.laplacian.ritz import Embed, Moments, Ritz, mean_moments, moments_of_experience, rayleigh_ritz

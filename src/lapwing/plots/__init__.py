@@ -1,5 +1,6 @@
 """Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
 
+from lapwing.plots.benchmark import draw_shortfalls
 from lapwing.plots.curves import Curve, draw_columns, draw_panels
 from lapwing.plots.files import save_animation, save_figure
 from lapwing.plots.overview import draw_representation
@@ -68,6 +69,7 @@ __all__ = [
     "draw_representation",
     "draw_returns",
     "draw_scatter",
+    "draw_shortfalls",
     "draw_solution",
     "draw_spectrum",
     "draw_steps_to",

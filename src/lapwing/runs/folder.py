@@ -76,6 +76,11 @@ class RunFolder:
         return self.path / "reacher.safetensors"
 
     @property
+    def page(self) -> Path:
+        """What `lapwing explore` writes."""
+        return self.path / "explorer.html"
+
+    @property
     def figures(self) -> Path:
         """The folder of the pictures."""
         return self.path / "figures"
@@ -277,7 +282,7 @@ class RunFolder:
     def _owned(self) -> list[Path]:
         """A run's own files but for config.json, the mark of a finished one first."""
         owned = [self.path / "result.json", self.representation, self.agent, *self._checkpoints()]
-        owned += [self.path / "metrics.jsonl", self.experience, self.reacher]
+        owned += [self.path / "metrics.jsonl", self.experience, self.reacher, self.page]
         suffixes = (".png", ".svg", ".gif")
         return owned + [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
 
