@@ -1,4 +1,4 @@
-"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `reach`, `train`, `reproduce`.
+"""The command line: `lapwing learn`, `train` and the others that `cli.commands` has.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2.
