@@ -4,8 +4,8 @@ A state counts as at a landmark if it is among the nearest fifth of those that b
 at which the data was at i and k steps later at j, the tenth part that was quickest says how many steps it
 takes: data wanders, and a way is as long as it can be walked. Edges are directed.
 
-Where single steps cross from one landmark's states to another's, and nobody went from landmark to landmark, an
-edge is a last resort: φ may lump together states on two sides of a gap, and such steps do not say on which.
+Where single steps cross from one landmark's states to another's, and nobody went from landmark to landmark,
+an edge is a last resort: φ may lump states on two sides of a gap, and such steps do not say on which.
 """
 
 from dataclasses import dataclass, field
