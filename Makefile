@@ -2,7 +2,8 @@
 PYTHON ?= python3.11 python3
 
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# A worker for each of two cores, and one thread of BLAS in each: more would wait for one another at full speed.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # Extra arguments, e.g. `make test ARGS="tests/laplacian/test_chain.py"`.
 ARGS ?=
 # What the CPU of `make test-isa` has, for XLA; and what OpenBLAS calls such a one. AVX2 is worth trying too.
@@ -36,9 +37,10 @@ demo: .venv/.core ## learn a representation of FourRoom and draw it, in runs/dem
 
 setup: .venv/.dev ## make .venv with the package, the development tools and the docs tools
 
-# Most of the time of a first run is compilation: without LLVM's optimisation it is a third shorter. The numeric
-# tests run once more with it, in `make test-isa`.
-QUICK_COMPILATION = XLA_FLAGS="$${XLA_FLAGS:---xla_backend_optimization_level=0}"
+# Most of the time of a first run is compilation: without LLVM's optimisation and the newer emitters of fused
+# loops it takes half as long. The numeric tests run once more as users compile, in `make test-isa`.
+QUICK := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+QUICK_COMPILATION = XLA_FLAGS="$${XLA_FLAGS:-$(QUICK)}"
 
 test: .venv/.dev ## run the tests and the doctests, but for those that are marked slow
 	$(QUICK_COMPILATION) $(PYTEST) -m 'not slow' $(ARGS)

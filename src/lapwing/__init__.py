@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
     from lapwing.solving.model import ActionModel, Policy
+    from lapwing.sweeps.grid import SweepRun
+    from lapwing.sweeps.sweep import sweep
 
 _HOMES = {
     "ActionModel": "solving.model",
@@ -80,6 +82,8 @@ _HOMES = {
     "reach": "runs.reach",
     "read_maze": "mazes",
     "solve": "runs.solve",
+    "SweepRun": "sweeps.grid",
+    "sweep": "sweeps.sweep",
     "to_torch": "integrations.torch",
     "train": "runs.train",
 }
@@ -101,6 +105,7 @@ __all__ = [
     "Policy",
     "Reacher",
     "Representation",
+    "SweepRun",
     "VectorLaplacianObservation",
     "VectorLaplacianReward",
     "__version__",
@@ -121,6 +126,7 @@ __all__ = [
     "read_maze",
     "save_episodes",
     "solve",
+    "sweep",
     "train",
 ]
 

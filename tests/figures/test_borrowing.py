@@ -44,7 +44,7 @@ def no_workers(monkeypatch):
     def start(*_):
         raise StartedError
 
-    monkeypatch.setattr(runner, "Pool", start)
+    monkeypatch.setattr(runner, "work", start)
 
 
 def test_a_wanted_run_that_was_borrowed_counts_as_done(tmp_path, no_workers):

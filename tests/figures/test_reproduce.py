@@ -17,11 +17,13 @@ from lapwing.cli import progress
 from lapwing.cli.progress import headline, status_view
 from lapwing.errors import ConfigError
 from lapwing.figures import FIGURES, STUDIES, fig3, runner
+from lapwing.figures.execute import execute_run
 from lapwing.figures.grid import Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
 from lapwing.figures.reproduce import figures_with, reproduce
 from lapwing.figures.runner import Status
-from lapwing.figures.worker import Worker
+from lapwing.sweeps.local import LocalWorker
+from lapwing.sweeps.task import Task
 from tests.support.command_line import called, refused
 
 SOLVED = method_run("fig3", "quick", "transitions-2017", "index", 100, 3, 0)
@@ -47,7 +49,7 @@ def small_grid(monkeypatch):
 @pytest.fixture
 def no_workers(monkeypatch):
     """To start workers is a failure of the test."""
-    monkeypatch.setattr(runner, "Pool", lambda *_: pytest.fail("workers were started"))
+    monkeypatch.setattr(runner, "work", lambda *_: pytest.fail("workers were started"))
 
 
 def assert_pictures(*paths: Path) -> None:
@@ -207,8 +209,8 @@ def status(tmp_path) -> Iterator[Status]:
             done={default[0].key, default[1].key, "another"},
             failures={default[2].key: "lost", "another one": "lost too"},
             workers=[
-                Worker(process, log, default[3], ("learning", 30, 120)),
-                Worker(process, log, solved[0]),
+                LocalWorker(process, log, Task(execute_run, run=default[3]), ("learning", 30, 120)),
+                LocalWorker(process, log, Task(execute_run, run=solved[0])),
             ],
             waiting=[*default[4:], *solved[1:]],
             seconds={("default", "position"): [10.0, 20.0]},

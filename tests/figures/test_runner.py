@@ -18,14 +18,15 @@ import lapwing
 from lapwing import figures as experiments
 from lapwing import storage
 from lapwing.errors import CheckpointError, StorageError
-from lapwing.figures import runner, worker
+from lapwing.figures import execute, runner
+from lapwing.figures.execute import execute_run
 from lapwing.figures.grid import COLUMNS, Measure, Measured, Run, read_table, rows_of, write_table
 from lapwing.figures.methods import method_run
 from lapwing.figures.runner import execute_grid, read_failures
-from lapwing.figures.worker import DIED, Pool, Worker
 from lapwing.laplacian import baselines
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
+from lapwing.sweeps.local import LocalPool, LocalWorker, answer_order, reference
 from tests.support.command_line import called
 
 
@@ -43,7 +44,7 @@ SECONDS = small("graph-drawing", steps=150_000)
 """A run of a few seconds: long enough for a checkpoint, short enough to be done twice."""
 
 
-def execute(runs: list[Run], out: Path, **options):
+def executed(runs: list[Run], out: Path, **options):
     return execute_grid(runs, {run.key for run in runs}, out / "fig3.csv", **({"jobs": 1} | options))
 
 
@@ -67,7 +68,7 @@ def learning(status: runner.Status) -> list:
 @pytest.fixture
 def no_workers(monkeypatch):
     """To start workers is a failure of the test."""
-    monkeypatch.setattr(runner, "Pool", lambda *_: pytest.fail("workers were started"))
+    monkeypatch.setattr(runner, "work", lambda *_: pytest.fail("workers were started"))
 
 
 class Pass(NamedTuple):
@@ -87,7 +88,7 @@ def first(tmp_path_factory) -> Pass:
     (blocked / "thesis.tex").write_text("all of it")
     write_table(out / "fig3.csv", rows_of(small("successor-2018"), Measured([Measure("gap", 0.5)], 1.0)))
     done = []
-    rows, failures = execute(
+    rows, failures = executed(
         [IMPOSSIBLE, BLOCKED, SOLVED, LEARNED], out, on_status=lambda status: done.append(len(status.done))
     )
     return Pass(out, rows, failures, done)
@@ -145,7 +146,7 @@ def test_the_folder_of_a_finished_run_is_removed(first):
 @pytest.mark.slow
 def test_what_is_done_is_not_done_again(again, no_workers):
     before, told = (again / "fig3.csv").read_bytes(), []
-    rows, failures = execute([SOLVED, LEARNED], again, on_status=told.append)
+    rows, failures = executed([SOLVED, LEARNED], again, on_status=told.append)
     assert {row["key"] for row in rows} == {SOLVED.key, LEARNED.key}
     assert failures == {}
     assert (again / "fig3.csv").read_bytes() == before
@@ -156,7 +157,7 @@ def test_what_is_done_is_not_done_again(again, no_workers):
 def test_rows_that_another_version_wrote_count_as_done(tmp_path, no_workers):
     rows = rows_of(SOLVED, Measured([Measure("gap", 0.25)], 1.0))
     write_table(tmp_path / "fig3.csv", [row | {"version": "0.0.1"} for row in rows])
-    assert value(execute([SOLVED], tmp_path)[0], SOLVED) == 0.25
+    assert value(executed([SOLVED], tmp_path)[0], SOLVED) == 0.25
 
 
 def test_only_what_is_chosen_is_done(tmp_path, no_workers):
@@ -175,13 +176,13 @@ def test_a_failed_run_is_told_with_its_error_and_the_others_are_done(first):
 
 @pytest.mark.slow
 def test_a_failed_run_is_not_tried_again_unasked(first, again, no_workers):
-    _, failures = execute([IMPOSSIBLE, BLOCKED, SOLVED, LEARNED], again)
+    _, failures = executed([IMPOSSIBLE, BLOCKED, SOLVED, LEARNED], again)
     assert failures == first.failures
 
 
 @pytest.mark.slow
 def test_a_failed_run_that_succeeds_when_tried_again_is_off_the_record(first, again):
-    rows, failures = execute([IMPOSSIBLE, BLOCKED, SOLVED, LEARNED], again, retry=True)
+    rows, failures = executed([IMPOSSIBLE, BLOCKED, SOLVED, LEARNED], again, retry=True)
     assert failures == {IMPOSSIBLE.key: first.failures[IMPOSSIBLE.key]}
     assert value(rows, BLOCKED) > 0
     assert value(rows, LEARNED) == value(first.rows, LEARNED)
@@ -197,7 +198,7 @@ def test_overwriting_does_a_run_again_and_leaves_the_others(first, again):
     (half / "config.json").write_text(json.dumps(config))
     before = read_table(again / "fig3.csv")
     write_table(again / "fig3.csv", [row | {"value": 99.0} for row in before])
-    rows, failures = execute([LEARNED], again, overwrite=True)
+    rows, failures = executed([LEARNED], again, overwrite=True)
     assert failures == {}
     assert value(rows, LEARNED) == value(first.rows, LEARNED)
     others = [row for row in read_table(again / "fig3.csv") if row["key"] != LEARNED.key]
@@ -208,7 +209,7 @@ def test_overwriting_does_a_run_again_and_leaves_the_others(first, again):
 def test_a_damaged_table_is_refused_and_untouched(tmp_path, no_workers):
     (tmp_path / "fig3.csv").write_text("my,own,table\n1,2,3\n")
     with pytest.raises(CheckpointError, match=r"fig3\.csv"):
-        execute([SOLVED], tmp_path, overwrite=True)
+        executed([SOLVED], tmp_path, overwrite=True)
     assert (tmp_path / "fig3.csv").read_text() == "my,own,table\n1,2,3\n"
 
 
@@ -221,7 +222,7 @@ def test_leftovers_of_this_figure_are_swept_up_and_those_of_others_are_not(tmp_p
     mine = tmp_path / ".fig3.csv.part"
     for path in (ours, text, theirs, mine):
         path.write_bytes(b"half")
-    execute([SOLVED], tmp_path)
+    executed([SOLVED], tmp_path)
     assert not ours.exists()
     assert not text.exists()
     assert theirs.exists()
@@ -233,7 +234,7 @@ def test_damaged_failures_are_refused_by_name(tmp_path, no_workers, content):
     (tmp_path / ".fig3").mkdir()
     (tmp_path / ".fig3" / "failures.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"failures\.json is damaged"):
-        execute([SOLVED], tmp_path)
+        executed([SOLVED], tmp_path)
 
 
 def test_every_flipped_bit_of_the_failures_is_refused_by_name(tmp_path):
@@ -256,7 +257,7 @@ def test_a_table_that_the_grid_denies_is_refused(tmp_path, no_workers):
         [row | {"d": 4} for row in rows_of(SOLVED, Measured([Measure("gap", 0.25)], 1.0))],
     )
     with pytest.raises(CheckpointError, match=r"fig3\.csv is damaged: d of the run"):
-        execute([SOLVED], tmp_path)
+        executed([SOLVED], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -273,10 +274,11 @@ def test_whatever_goes_wrong_in_a_worker_is_an_answer(monkeypatch, tmp_path, err
         raise error
 
     study = dataclasses.replace(experiments.find_study("fig3"), execute=fail)
-    monkeypatch.setattr(experiments, "find_study", lambda name: study)
-    order = {"run": dataclasses.asdict(SOLVED), "folder": str(tmp_path)}
+    monkeypatch.setattr(execute, "find_study", lambda name: study)
+    arguments = {"run": dataclasses.asdict(SOLVED), "folder": str(tmp_path)}
+    order = {"function": reference(execute_run), "arguments": arguments}
     with (tmp_path / "answers").open("w") as answers:
-        answer = worker._execute(order, answers)
+        answer = answer_order(order, answers)
     assert re.fullmatch(told, answer["error"])
 
 
@@ -321,7 +323,7 @@ def test_a_killed_worker_fails_its_run_and_another_does_the_rest(tmp_path):
             if each.run == LONG:
                 os.kill(each.process.pid, signal.SIGKILL)
 
-    rows, failures = execute([LONG, SOLVED], tmp_path, on_status=on_status)
+    rows, failures = executed([LONG, SOLVED], tmp_path, on_status=on_status)
     assert failures == {LONG.key: "the worker process was killed by signal 9"}
     assert {row["key"] for row in rows} == {SOLVED.key}
     assert len(seen) == 2
@@ -339,7 +341,7 @@ def test_an_interruption_ends_the_workers_and_is_no_failure(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute([LONG], tmp_path, on_status=interrupt)
+        executed([LONG], tmp_path, on_status=interrupt)
     assert len(seen) == 1
     assert not any(psutil.pid_exists(pid) for pid in seen)
     assert not (tmp_path / ".fig3" / "failures.json").exists()
@@ -350,7 +352,7 @@ def test_an_interruption_ends_the_workers_and_is_no_failure(tmp_path):
 @pytest.mark.slow
 def test_the_workers_of_a_killed_process_end_and_the_same_call_goes_on_to_the_same_bits(tmp_path):
     runs = [SECONDS, SOLVED]
-    whole, _ = execute(runs, tmp_path / "whole")
+    whole, _ = executed(runs, tmp_path / "whole")
     out = tmp_path / "killed"
     parent = start_parent(runs, out, jobs=2)
     try:
@@ -363,7 +365,7 @@ def test_the_workers_of_a_killed_process_end_and_the_same_call_goes_on_to_the_sa
     wait_until(lambda: not any(child.is_running() for child in left), seconds=30)
 
     steps = []
-    rows, failures = execute(
+    rows, failures = executed(
         runs, out, on_status=lambda status: steps.extend(each.progress[1] for each in learning(status))
     )
     assert failures == {}
@@ -378,7 +380,7 @@ def test_a_second_process_is_refused_while_the_first_goes_on(tmp_path):
     try:
         wait_until(parent.children, parent)
         with pytest.raises(StorageError, match=r"another process .*\.fig3"):
-            execute([SOLVED], tmp_path)
+            executed([SOLVED], tmp_path)
         code, out, err = called("reproduce", "fig3", "--out", tmp_path)
         assert (code, out) == (2, "")
         assert "another process" in err
@@ -396,9 +398,8 @@ def test_a_worker_that_no_longer_speaks_json_is_gone():
         [sys.executable, "-c", says], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     with tempfile.TemporaryFile("w+") as log:
-        worker, pool = Worker(process, log), Pool(1, Path("unused"))
+        worker, pool = LocalWorker(process, log), LocalPool(1, Path("unused"))
         pool.workers.append(worker)
         pool._read_messages(worker)
-        assert pool.receive(1.0) == (worker, DIED)
-        assert worker.exit_message() == "the worker process was killed by signal 9"
+        assert pool.receive(1.0) == (worker, {"error": "the worker process was killed by signal 9"})
         worker.kill()

@@ -285,7 +285,10 @@ class Reproduce:
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
     """Where FIGURE.csv, the text and the pictures go."""
     jobs: Annotated[int | None, chosen_by_lapwing("the number of cores")] = None
-    """Worker processes, one thread each."""
+    """Workers, one thread each."""
+    on: Annotated[str, tyro.conf.arg(metavar="local|ray[:ADDRESS]")] = "local"
+    """Where they run: processes of this machine, or a Ray cluster (ray: RAY_ADDRESS, or one of this machine's
+    own; ray:HOST:PORT)."""
     seeds: int = 5
     """How many seeds, from 0 on."""
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=VALUE ...")] = ()

@@ -16,7 +16,7 @@ from lapwing.progress import OnProgress
 
 if TYPE_CHECKING:
     from lapwing.figures.runner import OnStatus, Status
-    from lapwing.figures.worker import Worker
+    from lapwing.sweeps.work import Worker
 
 SECONDS_BETWEEN_LINES = 15.0
 """Where there is no terminal."""

@@ -38,7 +38,8 @@ def reproduce(
     *,
     preset: Preset = "quick",
     out: Path = Path("results"),
-    jobs: int = 1,
+    jobs: int | None = 1,
+    on: str = "local",
     seeds: int = SEEDS,
     only: tuple[str, ...] = (),
     draw_only: bool = False,
@@ -52,7 +53,8 @@ def reproduce(
         figure: `fig2`, `fig3`, …
         preset: `quick`, or `paper` for the paper's settings.
         out: the folder of FIGURE.csv, FIGURE-PRESET.md, FIGURE-PRESET.png and .svg.
-        jobs: worker processes, one thread each.
+        jobs: workers, one thread each; None: one for each core.
+        on: `local`, processes of this machine; `ray` or `ray:HOST:PORT`, a Ray cluster.
         seeds: how many seeds, from 0 on.
         only: choose part of the grid, as `("input=position", "n=1000")`.
         draw_only: run nothing; write the text and the picture of what is in the table.
@@ -62,7 +64,7 @@ def reproduce(
     """
     began, study = time.monotonic(), find_study(figure)
     for name, number in (("jobs", jobs), ("seeds", seeds)):
-        if number < 1:
+        if number is not None and number < 1:
             raise ConfigError(f"{name} must be at least 1, not {number}")
     if draw_only and (only or retry or overwrite):
         raise ConfigError("draw_only runs nothing; leave out only, retry and overwrite")
@@ -78,6 +80,7 @@ def reproduce(
             set() if draw_only else {run.key for run in chosen},
             table,
             jobs=jobs,
+            on=on,
             borrowed=_borrowed(study, out),
             retry=retry,
             overwrite=overwrite,

@@ -4,18 +4,19 @@ Beside the table `OUT/FIGURE.csv` stands the folder `OUT/.FIGURE`: a lock, the f
 their checkpoints, compiled programs, and the runs that failed with their errors.
 """
 
+import dataclasses
 import re
-import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lapwing import storage
 from lapwing.errors import CheckpointError
+from lapwing.figures.execute import execute_run
 from lapwing.figures.grid import Measure, Measured, Row, Run, check_runs, read_table, rows_of, write_table
-from lapwing.figures.worker import DIED, Pool, Worker
+from lapwing.sweeps.pools import pool_maker
+from lapwing.sweeps.task import Message, Task
+from lapwing.sweeps.work import Pool, Worker, work
 
 Group = tuple[str, str]
 """Method and input, or reward and maze: runs that take about as long as each other."""
@@ -26,12 +27,13 @@ class Status:
     """How far a grid is."""
 
     runs: list[Run]
-    jobs: int
     done: set[str]
     """Keys of the runs in the table."""
     failures: dict[str, str]
     """Keys of the runs that failed, with the error of each."""
-    workers: list[Worker] = field(default_factory=list)
+    workers: Sequence[Worker] = ()
+    jobs: int = 1
+    """How many workers there are."""
     waiting: list[Run] = field(default_factory=list)
     seconds: dict[Group, list[float]] = field(default_factory=dict)
     """What the runs of each group took here, from order to answer."""
@@ -60,7 +62,8 @@ def execute_grid(
     chosen: set[str],
     table: Path,
     *,
-    jobs: int,
+    jobs: int | None = None,
+    on: str = "local",
     borrowed: list[Row] | None = None,
     retry: bool = False,
     overwrite: bool = False,
@@ -72,13 +75,14 @@ def execute_grid(
         runs: a whole grid.
         chosen: keys of the runs to do now.
         table: the CSV file of results, which is written after every run.
-        jobs: how many worker processes.
+        jobs: how many workers; None: one for each core.
+        on: `local`, processes of this machine; `ray` or `ray:HOST:PORT`, a Ray cluster.
         borrowed: rows of other tables; those of runs that are asked for count as done.
         retry: try runs again that failed before.
         overwrite: do runs again that are in the table.
         on_status: called now and then, and after every run.
     """
-    folder = table.parent / f".{table.stem}"
+    folder, make_pool = table.parent / f".{table.stem}", pool_maker(on)
     storage.make_folder(folder)
     with storage.lock(folder):
         storage.remove_leftovers(table.parent, of=table.stem)
@@ -93,9 +97,11 @@ def execute_grid(
         for key in again:
             storage.remove_tree(folder / key)
         todo = [run for run in runs if run.key in chosen - record.done - set(record.failures)]
-        status = Status([run for run in runs if run.key in chosen], jobs, record.done, record.failures)
+        status = Status([run for run in runs if run.key in chosen], record.done, record.failures)
         if todo:
-            _work(todo, record, status, folder, on_status)
+            pool = make_pool(jobs, folder / "compiled")
+            status.jobs = pool.jobs
+            _work(todo, record, status, folder, pool, on_status)
         else:
             write_table(table, record.rows)
             if on_status:
@@ -143,46 +149,24 @@ class _Record:
         storage.write_checked_json(self._failed, self.failures)
 
 
-def _work(todo: list[Run], record: _Record, status: Status, folder: Path, on_status: OnStatus | None) -> None:
-    waiting, pool = deque(todo), Pool(status.jobs, folder / "compiled")
-    began: dict[str, float] = {}
-    try:
-        while waiting or any(worker.run for worker in pool.workers):
-            while waiting and (worker := pool.idle()):
-                run = waiting.popleft()
-                began[run.key] = time.monotonic()
-                worker.start(run, folder / run.key)
-            received = pool.receive(seconds=0.5)
-            if received:
-                _handle(*received, record, status, began, folder)
-            status.workers, status.waiting = list(pool.workers), list(waiting)
-            if on_status:
-                on_status(status)
-    finally:
-        pool.close()
-
-
-def _handle(
-    worker: Worker,
-    message: dict[str, Any],
-    record: _Record,
-    status: Status,
-    began: dict[str, float],
-    folder: Path,
-) -> None:
-    """Record a worker's message: progress, measures, an error, or that it died."""
-    if "progress" in message:
-        worker.progress = tuple(message["progress"])
-        return
-    run, worker.run = worker.run, None
-    if run is None:
-        return
-    if message is DIED:
-        record.fail(run, worker.exit_message())
-    elif "error" in message:
-        record.fail(run, message["error"])
-    else:
-        measures = [Measure(*measure) for measure in message["measures"]]
-        record.add(run, Measured(measures, message["seconds"]))
-        status.seconds.setdefault(group_of(run), []).append(time.monotonic() - began[run.key])
+def _work(todo: list[Run], record: _Record, status: Status, folder: Path, pool: Pool, on_status) -> None:
+    def on_answer(task: Task, message: Message, seconds: float) -> None:
+        run: Run = task.run
+        if "error" in message:
+            record.fail(run, message["error"])
+            return
+        result = message["result"]
+        record.add(run, Measured([Measure(*measure) for measure in result["measures"]], result["seconds"]))
+        status.seconds.setdefault(group_of(run), []).append(seconds)
         storage.remove_tree(folder / run.key)
+
+    def on_round(waiting: list[Task]) -> None:
+        status.workers, status.waiting = list(pool.workers), [task.run for task in waiting]
+        if on_status:
+            on_status(status)
+
+    work([_task(run, folder) for run in todo], pool, on_answer, on_round)
+
+
+def _task(run: Run, folder: Path) -> Task:
+    return Task(execute_run, {"run": dataclasses.asdict(run), "folder": str(folder / run.key)}, run)

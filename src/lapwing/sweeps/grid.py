@@ -1,0 +1,110 @@
+"""A grid of parameters, and the file that keeps what each of its points gave."""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lapwing import storage
+from lapwing.errors import CheckpointError, ConfigError
+
+Point = dict[str, Any]
+Grid = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """One point of a grid, and what it gave."""
+
+    parameters: Point
+    result: Any = None
+    """What the function returned."""
+    seconds: float | None = None
+    error: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has a result or an error."""
+        return self.seconds is not None or self.error is not None
+
+    def row(self) -> dict[str, Any]:
+        """Parameters, results, seconds and error side by side, as for pandas.DataFrame."""
+        results = self.result if isinstance(self.result, dict) else {"result": self.result}
+        return self.parameters | results | {"seconds": self.seconds, "error": self.error}
+
+
+def points_of(grid: Grid) -> list[Point]:
+    """The points of a grid.
+
+    Example:
+        >>> points_of({"dim": [5, 10], "seed": range(2)})
+        [{'dim': 5, 'seed': 0}, {'dim': 5, 'seed': 1}, {'dim': 10, 'seed': 0}, {'dim': 10, 'seed': 1}]
+    """
+    if isinstance(grid, Mapping):
+        for name, values in grid.items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise ConfigError(f"grid[{name!r}] must be a list of values, not {values!r}")
+        points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    else:
+        points = [dict(point) for point in grid]
+    keys = [key_of(point) for point in points]
+    twice = [point for index, point in enumerate(points) if keys.index(keys[index]) != index]
+    if twice:
+        raise ConfigError(f"grid has the point {twice[0]} twice; leave one out")
+    return points
+
+
+def key_of(point: Point) -> str:
+    """A digest of the parameters."""
+    try:
+        text = json.dumps(point, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"grid has the point {point}, which JSON cannot hold ({error}); use numbers, text, True, None, "
+            "and lists of these"
+        ) from error
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_runs(path: Path, function: str) -> dict[str, SweepRun]:
+    """What a file holds of earlier sweeps of this function, by key."""
+    if not storage.is_file(path):
+        return {}
+    content = storage.read_checked_json(path)
+    if content.get("function") != function:
+        raise CheckpointError(
+            f"{path} holds a sweep of {content.get('function')!r}, not of {function!r}; choose another out"
+        )
+    try:
+        runs = [SweepRun(**run) for run in content["runs"]]
+        return {key_of(run.parameters): run for run in runs}
+    except (KeyError, TypeError, ConfigError) as error:
+        raise CheckpointError(f"{path} is not a file of results ({error}); move it away") from error
+
+
+def write_runs(path: Path, function: str, runs: Iterable[SweepRun]) -> None:
+    """Replace the file of results."""
+    finished = [asdict(run) for run in runs if run.finished]
+    storage.write_checked_json(path, {"function": function, "runs": finished})
+
+
+def plain(value: Any) -> Any:
+    """A result as JSON can hold it: arrays become lists, and what is not finite becomes None."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise ConfigError(
+        f"function returned a {type(value).__name__}, which JSON cannot hold; return numbers, text, or "
+        "dictionaries and lists of these"
+    )

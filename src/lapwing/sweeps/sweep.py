@@ -1,0 +1,106 @@
+"""`lapwing.sweep`: a function, or learning from a target, for every point of a grid."""
+
+import inspect
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from lapwing import storage
+from lapwing.errors import ConfigError
+from lapwing.progress import OnProgress
+from lapwing.sweeps.grid import Grid, Point, SweepRun, key_of, plain, points_of, read_runs, write_runs
+from lapwing.sweeps.local import find_function, reference
+from lapwing.sweeps.pools import pool_maker
+from lapwing.sweeps.task import Message, Task
+from lapwing.sweeps.work import work
+from lapwing.timing import stopwatch
+
+RESULTS = "sweep.json"
+
+
+def sweep(
+    function: Callable[..., Any] | str,
+    grid: Grid,
+    *,
+    on: str = "local",
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    retry: bool = False,
+    on_progress: OnProgress | None = None,
+) -> list[SweepRun]:
+    """Call a function for every point of a grid, by several workers of one core each.
+
+    Args:
+        function: takes a point's parameters as keywords (and `on_progress`, if it has such an argument) and
+            returns what JSON can hold, such as a dictionary of numbers. Or a target of `lapwing.learn`: the
+            parameters are then its settings, and the measures of what was learned are returned.
+        grid: values for each parameter, of which every combination is done; or a list of points.
+        on: `local`, processes of this machine; `ray`, or `ray:HOST:PORT`, a Ray cluster.
+        jobs: how many workers; None: as many as there are cores.
+        out: a folder that keeps the results; what it holds is not done again. None keeps nothing.
+        retry: do points again that failed.
+        on_progress: called with ("sweeping", done, all, {}) after each point.
+
+    Returns:
+        A run for each point, in the order of the grid. A run that failed has an `error` and no `result`.
+    """
+    points, make_pool = points_of(grid), pool_maker(on)
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs must be at least 1, not {jobs}")
+    call, fixed = (learn_and_evaluate, {"target": function}) if isinstance(function, str) else (function, {})
+    name = function if isinstance(function, str) else f"{function.__module__}.{function.__qualname__}"
+    arguments = {"function": reference(call) if on == "local" else call}
+    with ExitStack() as stack:
+        folder = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory()))
+        storage.make_folder(folder)
+        stack.enter_context(storage.lock(folder))
+        runs = read_runs(folder / RESULTS, name)
+        if retry:
+            runs = {key: run for key, run in runs.items() if run.error is None}
+        todo = {key_of(point): point for point in points if key_of(point) not in runs}
+
+        def report() -> None:
+            if on_progress:
+                on_progress("sweeping", sum(key_of(point) in runs for point in points), len(points), {})
+
+        def on_answer(task: Task, message: Message, seconds: float) -> None:
+            runs[task.run] = SweepRun(todo[task.run], error=message.get("error"), **message.get("result", {}))
+            write_runs(folder / RESULTS, name, runs.values())
+            report()
+
+        tasks = [
+            Task(measured_call, arguments | {"parameters": fixed | point}, key) for key, point in todo.items()
+        ]
+        report()
+        if tasks:
+            work(tasks, make_pool(jobs, folder / "compiled"), on_answer)
+        return [runs[key_of(point)] for point in points]
+
+
+def measured_call(
+    function: Callable[..., Any] | dict[str, str], parameters: Point, on_progress: OnProgress
+) -> dict[str, Any]:
+    """What a function returns, and the seconds that it took, compilation taken off."""
+    call = find_function(function) if isinstance(function, dict) else function
+    if "on_progress" in inspect.signature(call).parameters:
+        call = partial(call, on_progress=on_progress)
+    with stopwatch() as watch:
+        result = call(**parameters)
+    return {"result": plain(result), "seconds": watch.working}
+
+
+def learn_and_evaluate(target: str, on_progress: OnProgress, **settings: Any) -> dict[str, Any]:
+    """The eigenvalues of what was learned from a target, and its measures."""
+    from lapwing.data.source import read_source
+    from lapwing.laplacian.evaluate import evaluate
+    from lapwing.laplacian.learn import learn_target
+    from lapwing.laplacian.target import open_target
+    from lapwing.settings.learn import LearnSettings
+
+    chosen = LearnSettings.from_keywords(settings)
+    opened = open_target(read_source(target), chosen)
+    representation = learn_target(opened, chosen, on_progress=on_progress)
+    return {"eigenvalues": representation.eigenvalues} | evaluate(representation, opened)

@@ -1,0 +1,140 @@
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import lapwing
+from lapwing.errors import CheckpointError, ConfigError
+from lapwing.sweeps.pools import pool_maker
+from lapwing.sweeps.sweep import RESULTS, learn_and_evaluate
+from tests.support import swept
+from tests.support.command_line import refused
+
+
+def test_every_combination_is_done_in_order_and_kept(tmp_path):
+    told = []
+    runs = lapwing.sweep(
+        swept.area,
+        {"width": [2, 3], "height": (5.0,)},
+        out=tmp_path / "out",
+        jobs=1,
+        on_progress=lambda *each: told.append(each),
+    )
+    assert [run.parameters for run in runs] == [{"width": 2, "height": 5.0}, {"width": 3, "height": 5.0}]
+    assert [run.result["area"] for run in runs] == [10.0, 15.0]
+    assert runs[0].result["sides"] == [2.0, 5.0]
+    assert runs[0].result["open"] is None
+    assert runs[0].row()["area"] == 10.0
+    assert [done for _, done, *_ in told] == [0, 1, 2]
+    assert json.loads((tmp_path / "out" / RESULTS).read_text())["runs"][0]["seconds"] >= 0
+
+
+def test_what_is_done_is_not_done_again_and_failures_only_when_asked(tmp_path):
+    log, out = tmp_path / "log", tmp_path / "out"
+    points = [{"number": number, "log": str(log)} for number in (1, 2, 3)]
+    runs = lapwing.sweep(swept.refuse_two, points[:2], out=out, jobs=1)
+    assert runs[0].result == 0
+    assert runs[1].error == "number must not be 2"
+    runs = lapwing.sweep(swept.refuse_two, points, out=out, jobs=1)
+    assert "ZeroDivisionError" in runs[2].error
+    assert "swept.py" in runs[2].error
+    assert log.read_text().split() == ["1", "2", "3"]
+    lapwing.sweep(swept.refuse_two, points[:2], out=out, jobs=1, retry=True)
+    assert log.read_text().split() == ["1", "2", "3", "2"]
+
+
+def test_a_worker_that_dies_fails_its_point_and_the_others_are_done():
+    runs = lapwing.sweep(swept.fall_over, {"number": [1, 2]}, jobs=1)
+    assert "signal 9" in runs[0].error
+    assert runs[1].result == 2
+
+
+def test_a_target_is_learned_and_measured():
+    measures = learn_and_evaluate("FourRoom", lambda *_: None, dim=3, transitions=20_000, steps=50)
+    assert len(measures["eigenvalues"]) == 3
+    assert measures["gap"] >= 0
+
+
+@pytest.mark.slow
+def test_a_target_is_learned_for_every_point(tmp_path):
+    grid = {"dim": [3, 4], "transitions": [2_000], "steps": [50]}
+    runs = lapwing.sweep("FourRoom", grid, out=tmp_path, jobs=1)
+    assert [run.error for run in runs] == [None, None]
+    assert [len(run.result["eigenvalues"]) for run in runs] == [3, 4]
+
+
+def test_a_function_of_a_script_is_found_and_a_kill_loses_nothing(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, sys
+            import lapwing
+
+            def square(number):
+                return number * number
+
+            def stop(phase, done, total, metrics):
+                if done == int(sys.argv[1]):
+                    os._exit(9)
+
+            if __name__ == "__main__":
+                runs = lapwing.sweep(square, {"number": [1, 2, 3]}, out="out", jobs=1, on_progress=stop)
+                print([run.result for run in runs])
+        """)
+    )
+    killed = subprocess.run([sys.executable, script, "2"], cwd=tmp_path, timeout=120)
+    assert killed.returncode == 9
+    assert len(json.loads((tmp_path / "out" / RESULTS).read_text())["runs"]) == 2
+    again = subprocess.run(
+        [sys.executable, script, "9"], cwd=tmp_path, timeout=120, capture_output=True, text=True
+    )
+    assert again.stdout == "[1, 4, 9]\n", again.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "grid", "options", "named"),
+    [
+        (lambda number: number, {"number": [1]}, {}, "function"),
+        (swept.told, {"number": 3}, {}, "number"),
+        (swept.told, {"number": "abc"}, {}, "number"),
+        (swept.told, [{"number": 1}, {"number": 1}], {}, "twice"),
+        (swept.told, {"number": [float("nan")]}, {}, "nan"),
+        (swept.told, {"number": [object()]}, {}, "object"),
+        (swept.told, {"number": [1]}, {"jobs": 0}, "jobs"),
+        (swept.told, {"number": [1]}, {"on": "moon"}, "moon"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_by_name(function, grid, options, named):
+    with pytest.raises(ConfigError, match=named):
+        lapwing.sweep(function, grid, **options)
+
+
+def test_results_that_json_cannot_hold_are_errors_of_the_run():
+    (run,) = lapwing.sweep(swept.not_json, {"number": [1]}, jobs=1)
+    assert "object" in run.error
+
+
+def test_results_of_another_function_and_damaged_ones_are_refused(tmp_path):
+    lapwing.sweep(swept.told, [], out=tmp_path)
+    assert not (tmp_path / RESULTS).exists()
+    lapwing.sweep(swept.told, {"number": [1]}, out=tmp_path, jobs=1)
+    with pytest.raises(CheckpointError, match=RESULTS):
+        lapwing.sweep(swept.area, {"width": [1], "height": [1]}, out=tmp_path)
+    text = (tmp_path / RESULTS).read_text()
+    (tmp_path / RESULTS).write_text(
+        text.replace('"result":1', '"result":7').replace('"result": 1', '"result": 7')
+    )
+    with pytest.raises(CheckpointError, match=RESULTS):
+        lapwing.sweep(swept.told, {"number": [1]}, out=tmp_path)
+
+
+@pytest.mark.parametrize("where", ["moon", "ray:nowhere", "ray:127.0.0.1:1"])
+def test_a_place_that_is_none_is_refused_on_the_command_line(where, tmp_path):
+    assert where.removeprefix("ray:") in refused("reproduce", "fig3", "--on", where, "--out", tmp_path)
+
+
+def test_an_address_without_a_cluster_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"127\.0\.0\.1:1"):
+        pool_maker("ray:127.0.0.1:1")(1, tmp_path)
