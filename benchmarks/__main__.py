@@ -30,6 +30,7 @@ FILES = {
     "cartpole.md": ("CartPole by `lapwing.solve`, measured", ("cartpole",)),
     "linear.md": ("Policies that are linear in φ, measured", ("linear",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
+    "lap_reach.md": ("The Laplacian baseline behind `lapwing reach`, measured", ("lap_reach",)),
 }
 """What --write puts where, if all the parts of a file were run."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)
