@@ -34,7 +34,7 @@ def main(out: Path) -> None:
     left, right, beside = np.array([0.4, 0.9]), np.array([0.6, 0.9]), np.array([0.2, 0.9])
     print("0.2 apart, wall between", rep.distance(left, right))
     print("0.2 apart in one room  ", rep.distance(left, beside))
-    env = lapwing.LaplacianReward(Rooms(), rep, goal=right, form="mix", radius=0.1)
+    env = lapwing.LaplacianReward(Rooms(), rep, goal=right, gamma=0.98, radius=0.1)
     env.reset(seed=0)
     print("a shaped reward        ", env.step(env.action_space.sample())[1])
     rep.save(out / "rooms.safetensors")

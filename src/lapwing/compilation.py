@@ -1,8 +1,8 @@
 """Compiled programs kept on disk: what this machine has compiled once, it loads the next time.
 
-JAX stores each program under a digest of it. Here it is told where: in the user's cache folder, by versions
-and CPU, for a program is native code and must not run on a CPU that lacks its instructions. It is told for as
-long as lapwing works, so that programs of the caller's own are not kept.
+JAX stores each program under a digest of it. Here its folder is set: one in the user's cache folder for
+each set of versions and CPU, for a program is native code and must not run on a CPU that lacks its
+instructions. It is set only while lapwing works, so that the caller's own programs are not stored.
 
 The environment variable `LAPWING_COMPILATION_CACHE` names another folder, or turns it `off`. Where JAX has a
 cache already (`JAX_COMPILATION_CACHE_DIR`), that one is used and nothing is changed.

@@ -203,7 +203,7 @@ def write_tensors(path: Path, tensors: dict[str, np.ndarray], manifest: dict[str
     """Write arrays and a JSON manifest as one safetensors file that carries its own SHA-256."""
     # Not ascontiguousarray, which would give a single number an axis.
     contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
-    # One key, for safetensors writes several in an order of chance.
+    # One key, for safetensors writes several in a random order.
     described = json.dumps({"sha256": _NO_DIGEST, "manifest": manifest}, allow_nan=False)
     content = safetensors.numpy.save(contiguous, {_METADATA: described})
     digest = hashlib.sha256(content).hexdigest().encode()
@@ -284,13 +284,13 @@ def remove(path: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a path that cannot be looked at is an error."""
+    """Whether there is such a file; a path that cannot be accessed is an error."""
     with storage_errors(path):
         return path.is_file()
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is such a folder; a path that cannot be looked at is an error."""
+    """Whether there is such a folder; a path that cannot be accessed is an error."""
     with storage_errors(path):
         return path.is_dir()
 

@@ -21,7 +21,7 @@ from lapwing.envs.arena import open_arena
 from lapwing.envs.simulator import Simulator
 from lapwing.errors import NonFiniteError
 from lapwing.laplacian.encoders import MLP, EncoderSpec, init_encoder
-from lapwing.laplacian.representation import named_arrays
+from lapwing.laplacian.model_files import named_arrays
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.agents import ResolvedControl
 from lapwing.shaping.online import OnlinePhi, PhiLearner

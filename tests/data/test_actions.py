@@ -135,7 +135,7 @@ class TestOnEveryWay:
                 "observations": experience.observations[rows],
                 "actions": experience.actions[rows[: -1 if shorter else None]],
                 "rewards": experience.rewards[rows[: -1 if shorter else None]],
-                "infos": "not looked at",
+                "infos": "ignored",
             }
             for rows in np.split(np.arange(sum(lengths)), np.cumsum(lengths)[:-1])
         ]

@@ -35,7 +35,7 @@ REPRESENTATIONS = {kind: random_representation(spec) for kind, spec in SPECS.ite
 
 def shaper(space, representation=None, goal: Any = None, **kwargs) -> RewardShaper:
     """One with plain settings."""
-    plain = {"form": "l2" if representation is None else "laplacian", "filter": None, "gamma": None}
+    plain = {"form": "l2" if representation is None else "laplacian", "filter": None}
     radius = None if isinstance(goal, Goal) else 1e-6
     plain |= {"radius": radius, "scale": 1.0, "reward_scale": 1.0, "keep_reward": False}
     plain |= {"observation_key": None}

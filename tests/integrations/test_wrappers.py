@@ -382,8 +382,8 @@ def test_what_does_not_fit_is_refused():
     rep, other = REPRESENTATIONS["position"], REPRESENTATIONS["image"]
     for words, given, kwargs in [
         ("goal", (rep,), {}),
-        ("'mix'.* representation", (None, goal), {}),
-        ("'potential'.* gamma", (rep, goal), {"form": "potential"}),
+        ("'potential'.* representation", (None, goal), {}),
+        ("gamma.* 1.5", (rep, goal), {"gamma": 1.5}),
         ("radius", (rep, goal), {"radius": -0.1}),
         (r"gives \(2,\)", (other, goal), {}),
         ("reward_scale.* 0.0", (rep, goal), {"reward_scale": 0.0}),

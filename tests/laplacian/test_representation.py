@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from lapwing import storage
 from lapwing.errors import CheckpointError, ConfigError, DatasetError, LapwingWarning, StorageError
 from lapwing.laplacian.distances import mean_distance
-from lapwing.laplacian.representation import Representation, load_representation, named_arrays
+from lapwing.laplacian.model_files import named_arrays
+from lapwing.laplacian.representation import Representation, load_representation
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 
 pytestmark = pytest.mark.numeric

@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from lapwing import storage
-from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError
+from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import checked_batch, embed_batch
 from lapwing.laplacian.encoders import MLP, Encoder, EncoderSpec, encoder_skeleton
-from lapwing.laplacian.representation import FORMAT, check_format, filled, named_arrays
+from lapwing.laplacian.model_files import (
+    filled,
+    fitting_description,
+    model_file,
+    named_arrays,
+    read_model,
+    write_model,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,8 +48,9 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
-        more = {"first_state": self.first_state, "first_action": self.first_action}
-        _write(path, "agent", self.spec, self.config, named_arrays(self.q, "q"), more)
+        described = {"config": self.config, "encoder": self.spec.as_json()}
+        described |= {"first_state": self.first_state, "first_action": self.first_action}
+        write_model(path, "agent", named_arrays(self.q, "q"), described)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +75,8 @@ class ControlAgent:
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
-        _write(path, "control agent", self.spec, self.config, named_arrays(self.actor, "actor"), {})
+        described = {"config": self.config, "encoder": self.spec.as_json()}
+        write_model(path, "control agent", named_arrays(self.actor, "actor"), described)
 
 
 def _outputs(network: Encoder, spec: EncoderSpec, observations: Any) -> np.ndarray:
@@ -91,31 +98,11 @@ def _states_in(observations: Any) -> Any:
     return observations["observation"]
 
 
-def _write(
-    path: str | Path,
-    kind: str,
-    spec: EncoderSpec,
-    config: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    more: dict[str, Any],
-) -> None:
-    manifest = {"format": FORMAT, "version": __version__, "kind": kind, "config": config}
-    manifest |= {"encoder": spec.as_json()} | more
-    storage.write_tensors(Path(path), arrays, manifest)
-
-
 def load_agent(path: str | Path) -> Agent | ControlAgent:
     """Read what `Agent.save` wrote, or the agent in a run folder. Nothing in the file is executed."""
-    path = Path(path)
-    if storage.is_folder(path):
-        path = path / "agent.safetensors"
-        if not path.is_file():
-            raise ConfigError(f"{path.parent} holds no trained agent; lapwing train makes one")
-    tensors, manifest = storage.read_tensors(path)
-    check_format(path, manifest)
-    if manifest.get("kind") not in ("agent", "control agent"):
-        raise CheckpointError(f"{path} holds a {manifest.get('kind', 'checkpoint')}, not an agent")
-    try:
+    path = model_file(path, "agent.safetensors", missing="trained agent; lapwing train makes one")
+    tensors, manifest = read_model(path, "agent", "control agent")
+    with fitting_description(path):
         spec = EncoderSpec.from_json(manifest["encoder"])
         if manifest["kind"] == "control agent":
             actor = filled(encoder_skeleton(spec), tensors, "actor", path)
@@ -127,5 +114,3 @@ def load_agent(path: str | Path) -> Agent | ControlAgent:
             int(manifest["first_state"]),
             int(manifest["first_action"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} does not fit its own description ({error})") from error

@@ -43,7 +43,7 @@ def check_action(action: Any, space: gymnasium.Space) -> None:
     """Refuse a policy whose first action cannot be meant for the space; a Box's bounds may be overstepped."""
     try:
         fits = _may_be_of(action, space)
-    except Exception:  # what cannot be looked at is for the environment to judge
+    except Exception:  # what cannot be inspected is left to the environment
         fits = True
     if not fits:
         raise ConfigError(

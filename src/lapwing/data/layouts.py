@@ -57,7 +57,7 @@ def experience_in(arrays: dict[str, np.ndarray], held: Iterable[str] = ()) -> Ex
 
 
 def recognised(names: Iterable[str]) -> str | None:
-    """Which layout arrays of these names are, in words; None if they are none."""
+    """The name of the layout that arrays of these names have; None if they are none."""
     there = set(names)
     flags = [name for name in FLAGS if name in there]
     if "observations" not in there:

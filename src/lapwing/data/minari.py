@@ -60,7 +60,7 @@ class MinariData:
         """The observations of each episode, one more than its steps: an array, or a dict or tuple of them.
 
         Args:
-            key: of Dict observations the one part to read; the others are never looked at.
+            key: of Dict observations the one part to read; the others are never read.
         """
         space = self._space_of(key)
         self._warn_of_jpeg(space)

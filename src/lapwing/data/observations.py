@@ -55,7 +55,7 @@ class View:
     """How images become smaller, if they do."""
 
     def pick(self, observations: Any) -> Any:
-        """The part of an observation, or of a batch, that is looked at, as the space has it."""
+        """The part of an observation, or of a batch, that φ sees, as the space has it."""
         if self.key is None:
             return observations
         try:

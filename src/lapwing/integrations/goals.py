@@ -4,7 +4,9 @@ Everything is NumPy, for one observation or a batch with a goal each, and φ of 
 observation has the same distance alone and in a batch, to the last bit, and the goal itself has 0.
 """
 
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -13,8 +15,9 @@ import numpy as np
 from gymnasium import spaces
 
 from lapwing.data.observations import View, view_of
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.batches import checked_batch
+from lapwing.laplacian.coverage import times_too_far
 from lapwing.laplacian.distances import check_distance, euclidean, measure_of
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation
@@ -53,7 +56,7 @@ class Shaping(TypedDict, total=False):
 
     form: RewardForm
     filter: Distance | None
-    gamma: float | None
+    gamma: float
     radius: float | None
     scale: float | None
     reward_scale: float
@@ -87,9 +90,9 @@ class RewardShaper:
         representation: Representation | str | Path | None,
         goal: Any,
         *,
-        form: RewardForm = "mix",
+        form: RewardForm = "potential",
         filter: Distance | None = None,
-        gamma: float | None = None,
+        gamma: float = 0.99,
         radius: float | None = None,
         scale: float | None = None,
         reward_scale: float = 1.0,
@@ -111,23 +114,25 @@ class RewardShaper:
         self.follows_goal = goal is None
         learned = None if representation is None else as_representation(representation)
         self._forward: Forward | None = None
+        self._times_too_far: Callable[[np.ndarray], float | None] | None = None
         self._measure = euclidean
         if learned is not None and form in SHAPED_BY_PHI:
             filter = chosen_filter(filter, learned)
-            scale = scale or _default_scale(learned, form, filter)
+            scale = scale or default_scale(learned, form, filter)
             self._measure = measure_of(filter)
             if filter == "hitting":  # in steps by weights 1/√λ: those of `commute`, but for their size
                 sizes = (np.sum(learned.filter_weights(name) ** 2) for name in ("hitting", "commute"))
                 filter, scale = "commute", scale * float(np.divide(*sizes))
             self._forward = Forward(learned, filter)
+            self._times_too_far = partial(times_too_far, learned, filter)
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
         self.view = view_of(space, seen_key(space, learned, observation_key))
         self._batch = () if num_envs is None else (num_envs,)
         self._radius = _default_radius(learned) if radius is None else radius
-        self._form, self._scale, self._reward_scale = FORMS[form], scale or 1.0, reward_scale
-        self._gamma = np.nan if gamma is None else gamma
+        self._form, self._gamma = FORMS[form], gamma
+        self._scale, self._reward_scale = scale or 1.0, reward_scale
         self.keeps_reward = keep_reward
         self._space = _GoalSpace(None, self._radius, False)
         self._z: Any = None
@@ -171,6 +176,7 @@ class RewardShaper:
             z = np.where(rows, z, self._z)
             phi = None if phi is None else np.where(rows, phi, self._goal_phi)
         self._space, self._z, self._goal_phi = space, z, phi
+        self._warn_if_thinly_sampled()
 
     def distances(self, observations: Any) -> ToGoal:
         """The distances of observations, as the environment gives them, to the goals."""
@@ -229,6 +235,20 @@ class RewardShaper:
     def _embed(self, seen: Any) -> np.ndarray | None:
         """φ in float64, as distances are computed; None where the form uses none."""
         return None if self._forward is None else self._forward(seen).astype(np.float64)
+
+    def _warn_if_thinly_sampled(self) -> None:
+        """Say once if φ was learned from hardly any state near the goal."""
+        times = None if self._times_too_far is None else self._times_too_far(self._goal_phi)
+        if times is None:
+            return
+        self._times_too_far = None
+        warnings.warn(
+            "the goal lies in thinly sampled states, so its distance may lead elsewhere: in the embedding it "
+            f"is {times:.0f} times as far from the data that φ was learned from as is usual; collect past "
+            "the end of episodes (past_termination=True), or with a policy that comes to the goal",
+            LapwingWarning,
+            stacklevel=4,
+        )
 
     def _check_fits(self, goal: Any) -> None:
         """Refuse a φ of other observations or, where it embeds goal vectors, of others than these."""
@@ -293,7 +313,7 @@ def _default_radius(learned: Representation | None) -> float:
     return GOAL_ITSELF if step is None else float(step)
 
 
-def _default_scale(learned: Representation, form: RewardForm, filter: Distance) -> float:
+def default_scale(learned: Representation, form: RewardForm, filter: Distance) -> float:
     """What makes the mean distance between states 1 or, of a potential, the mean change by a step."""
     mean = learned.mean_distance(filter)
     step = _measured_step(learned)["distance"].get(filter)
@@ -356,5 +376,5 @@ def _check_goal_environment(space: gymnasium.Space, key: str | None) -> None:
         )
     if key not in (None, ACHIEVED):
         raise ConfigError(
-            f"observation_key={key!r} goes with a goal; without one {ACHIEVED} is held against {DESIRED}"
+            f"observation_key={key!r} goes with a goal; without one {ACHIEVED} is compared with {DESIRED}"
         )

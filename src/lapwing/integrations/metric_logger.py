@@ -20,7 +20,7 @@ def metric_logger(
     wandb: Mapping[str, Any] | None = None,
     also: OnProgress | None = None,
 ) -> Iterator[OnProgress]:
-    """A callback for `on_progress` of `lapwing.learn` and `lapwing.train` that logs what it is told.
+    """A callback for `on_progress` of `lapwing.learn` and `lapwing.train` that logs the metrics.
 
     A metric is named `PHASE/NAME`, as `learning/loss`, and stands at its step.
 

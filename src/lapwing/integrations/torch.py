@@ -233,7 +233,7 @@ def tracing() -> bool:
 
 
 def _check_shape(batch: torch.Tensor, shape: tuple[int, ...]) -> None:
-    # The number of rows is not looked at, so that an exported module takes any.
+    # The number of rows is not checked, so that an exported module takes any.
     if tracing() or (batch.dim() == len(shape) + 1 and tuple(batch.shape[1:]) == shape):
         return
     if is_single(tuple(batch.shape), shape):

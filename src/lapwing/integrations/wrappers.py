@@ -36,10 +36,10 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
             `sparse`, `l2` and `rawmix` need none.
         goal: an observation to be reached; a `lapwing.Goal` for a goal space of its own, with an h of what φ
             sees; or None in goal environments, whose `desired_goal` is followed.
-        form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
+        form: `potential`, `mix`, `laplacian`, `rawmix`, `l2` or `sparse`.
         filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
             rotated.
-        gamma: the agent's discount, for `potential`.
+        gamma: the agent's discount, for `potential`; the default is that of Stable-Baselines3's agents.
         radius: within which the goal is reached, where `goal` is an observation; None is the median step of
             the data that φ was learned from, if its states are continuous, and else the goal itself.
         scale: multiplies the distance in the embedding; None makes the mean distance between states 1 and,
@@ -53,11 +53,11 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         >>> import lapwing
         >>> env = gymnasium.make("lapwing/TwoRoom-v0")
         >>> rep = lapwing.learn("TwoRoom", transitions=20_000, dim=5, steps=100, hidden=(32,))
-        >>> env = LaplacianReward(env, rep, goal=np.array([0.125, 0.875]), form="mix")
+        >>> env = LaplacianReward(env, rep, goal=np.array([0.125, 0.875]), gamma=0.98)
         >>> _ = env.reset(seed=0)
         >>> _, reward, _, _, info = env.step(0)
-        >>> reward < 0, info["goal_reached"], info["env_reward"]
-        (True, False, -1.0)
+        >>> info["goal_reached"], info["env_reward"]
+        (False, -1.0)
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         representation: Representation | str | Path | None = None,
         goal: Any = None,
         *,
-        form: RewardForm = "mix",
+        form: RewardForm = "potential",
         filter: Distance | None = None,
-        gamma: float | None = None,
+        gamma: float = 0.99,
         radius: float | None = None,
         scale: float | None = None,
         reward_scale: float = 1.0,

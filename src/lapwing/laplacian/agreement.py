@@ -20,7 +20,7 @@ Counted = tuple[Moments, int]
 
 
 class Stability(NamedTuple):
-    """How far some eigenfunctions may be off by chance."""
+    """How far some eigenfunctions may be off by sampling error."""
 
     cosines: np.ndarray
     """Estimates of their cosines with what many more episodes would give."""

@@ -32,7 +32,7 @@ class Chain:
 
     Args:
         weights: W, symmetric, with sum 1; dense, sparse, or only as a product with vectors.
-        name: which operator this is, in words.
+        name: which operator this is.
 
     Example:
         >>> two_states = Chain(np.array([[0.4, 0.1], [0.1, 0.4]]), name="two states")

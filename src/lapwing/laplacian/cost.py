@@ -1,4 +1,4 @@
-"""What learning from images will take, told before it begins.
+"""The time and memory of learning from images, estimated before it begins.
 
 Measured on one core of a virtual machine: the numbers are of the right size, not more.
 """

@@ -220,7 +220,7 @@ def _spectral_measures(
 
 
 def _floors(spectrum: Spectrum, target: Target, dim: int) -> dict[str, float]:
-    """What the data allows: the exact eigenvectors of what is learned from, against the truth."""
+    """What the data allows: the exact eigenvectors of its own chain, against those of the true one."""
     visited = int(np.sum(target.one_step.rho > 0))
     _, functions = target.one_step.eigenpairs(min(dim, visited))  # to the same bits whatever has been known
     cosines = cosine_similarities(spectrum, functions)

@@ -108,7 +108,7 @@ def _measured_parts(held_out: Experience, embed: Embed) -> list[Counted]:
 
 
 def _chance(saved: Ritz, learned: Counted, others: list[Counted]) -> Stability:
-    """How far the saved functions may be off by chance; one that its own data does not give is off too."""
+    """How far the saved functions may be off by sampling error, or because their own data gives others."""
     dim, (moments, _) = len(saved.eigenvalues), learned
     chance = stability(learned, others, dim)
     refitted = rayleigh_ritz(*moments, len(saved.coefficients))

@@ -24,7 +24,7 @@ SLOWNESSES = (0.5, 0.0)
 MOST_PAIRS = 100_000
 """At most so many pairs are fitted to."""
 MOST_NUMBERS = 200_000_000
-"""Of episodes with more numbers than this, some are looked at: large images take long."""
+"""Of episodes with more numbers than this, a sample is used: large images take long."""
 SPARE = 0.5
 """So many functions more than φ has, as a share: those at the end may stand in another order."""
 

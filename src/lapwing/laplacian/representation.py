@@ -11,9 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lapwing import storage
-from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.batches import as_batch, embed_batch, embed_jax
 from lapwing.laplacian.distances import (
     BEST,
@@ -26,14 +24,19 @@ from lapwing.laplacian.distances import (
     trusted_mask,
 )
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, encoder_skeleton
+from lapwing.laplacian.model_files import (
+    filled,
+    fitting_description,
+    named_arrays,
+    read_model,
+    write_model,
+)
 from lapwing.settings.learn import Distance, Filter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lapwing.plots.overview import Picture
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,8 +247,7 @@ class Representation:
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file with everything inside, checked by SHA-256 when it is loaded."""
         tensors, described = representation_parts(self)
-        manifest = {"format": FORMAT, "version": __version__, "kind": "representation"}
-        storage.write_tensors(Path(path), tensors, manifest | described)
+        write_model(path, "representation", tensors, described)
 
     def _tensors(self) -> dict[str, np.ndarray]:
         names = ("eigenvalues", "coefficients", "reference")
@@ -266,13 +268,7 @@ class Representation:
 def load_representation(path: str | Path) -> Representation:
     """Read what `Representation.save` wrote. Nothing in the file is executed."""
     path = Path(path)
-    tensors, manifest = storage.read_tensors(path)
-    check_format(path, manifest)
-    if manifest.get("kind") != "representation":
-        agents = ("agent", "control agent")
-        kind = "an agent" if manifest.get("kind") in agents else "a checkpoint"
-        raise CheckpointError(f"{path} holds {kind}, not a representation")
-    return representation_from(tensors, manifest, path)
+    return representation_from(*read_model(path, "representation"), path)
 
 
 def representation_parts(representation: Representation) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -289,7 +285,7 @@ def representation_from(
     tensors: dict[str, np.ndarray], described: dict[str, Any], path: Path
 ) -> Representation:
     """The representation that `representation_parts` took apart, as a file at `path` has it."""
-    try:
+    with fitting_description(path):
         spec = EncoderSpec.from_json(described["encoder"])
         trusted_mask(described["config"].get("trusted"), len(tensors["eigenvalues"]))
         return Representation(
@@ -301,49 +297,3 @@ def representation_from(
             soft_distance=float(described["soft_distance"]),
             config=dict(described["config"]),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} does not fit its own description ({error})") from error
-
-
-def check_format(path: Path, manifest: dict[str, Any], format: int = FORMAT) -> None:
-    """Refuse a file that another version of lapwing wrote in another form."""
-    if not isinstance(manifest, dict):
-        raise CheckpointError(f"{path} is damaged: it does not say what it holds")
-    if manifest.get("format") != format:
-        raise CheckpointError(
-            f"{path} was written by lapwing {manifest.get('version', 'unknown')} in format "
-            f"{manifest.get('format')}; lapwing {__version__} reads format {format}: "
-            "use that version, or learn again"
-        )
-
-
-def named_arrays(tree, prefix: str) -> dict[str, np.ndarray]:
-    """The arrays of a tree under names that say where they stand in it."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {
-        prefix + jax.tree_util.keystr(path): np.asarray(leaf)
-        for path, leaf in leaves
-        if isinstance(leaf, jax.Array | np.ndarray)
-    }
-
-
-def filled(skeleton, tensors: dict[str, np.ndarray], prefix: str, path: Path):
-    """The tree with its arrays taken from a file; a missing or misshapen one is refused by name.
-
-    An array of no rows in the skeleton stands for any number of them.
-    """
-
-    def fill(where, leaf):
-        if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array | np.ndarray):
-            return leaf
-        name = prefix + jax.tree_util.keystr(where)
-        found = tensors.get(name)
-        rows = leaf.shape[:1] == (0,)
-        if found is None or found.shape[rows:] != leaf.shape[rows:] or found.dtype != leaf.dtype:
-            raise CheckpointError(
-                f"{path} does not fit its own description: {name} should be {leaf.dtype} of shape "
-                f"{leaf.shape}"
-            )
-        return found if isinstance(leaf, np.ndarray) else jnp.asarray(found)
-
-    return jax.tree_util.tree_map_with_path(fill, skeleton)

@@ -199,7 +199,7 @@ def sample_states(n_observations: int, batch: int, *, key: PRNGKeyArray) -> Int[
 
 
 def cumulative(rho: np.ndarray) -> UInt32[Array, " states"]:
-    """The distribution function of `rho` in units of 2⁻³²: float32 could not tell many states apart."""
+    """The distribution function of `rho` in units of 2⁻³²: float32 could not distinguish many states."""
     shares = np.cumsum(rho) / np.sum(rho)
     return jnp.asarray(np.minimum(shares * 2.0**32, 2**32 - 1).astype(np.uint32))
 

@@ -1,4 +1,4 @@
-"""A target: experience to learn from, and the truth to compare with where there is one."""
+"""A target: experience to learn from, and the true chain to compare with where there is one."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -37,12 +37,12 @@ FINE_CHAIN = "finely discretised chain"
 HELD_OUT = 0.1
 """The share of episodes that continuous states are measured on and not learned from."""
 FINENESS = 6
-"""Into how many parts a cell of a plane is divided each way, for the chain that counts as the truth."""
+"""Into how many parts a cell of a plane is divided each way, for the chain that counts as the true one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Experience to learn from, or a maze's own chain; with a maze, the truth to compare with."""
+    """Experience to learn from, or a maze's own chain; with a maze, the true one to compare with."""
 
     name: str
     experience: Experience | None
@@ -229,7 +229,7 @@ def _of_maze(maze: Maze, settings: LearnSettings, experience: Experience | None)
 
 def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> Target:
     name, file = _name_and_file(source)
-    if not isinstance(source, GymEnv | Env):  # of which it has been told before they were stepped
+    if not isinstance(source, GymEnv | Env):  # whose images were made smaller as it was stepped
         experience = _with_small_images(experience, settings)
     experience = experience.tabulated(MOST_ENUMERATED)
     if experience.n_states is not None and len(np.unique(experience.observations)) < 2:

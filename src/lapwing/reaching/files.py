@@ -5,15 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing import storage
-from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError
-from lapwing.laplacian.representation import (
-    FORMAT,
-    check_format,
-    representation_from,
-    representation_parts,
-)
+from lapwing.errors import CheckpointError
+from lapwing.laplacian.model_files import fitting_description, model_file, read_model, write_model
+from lapwing.laplacian.representation import representation_from, representation_parts
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network
 from lapwing.reaching.geometry import Places
@@ -32,10 +26,7 @@ def save_reacher(reacher: Reacher, path: str | Path) -> None:
     arrays |= {f"landmarks.{name}": array for name, array in reacher.landmarks._asdict().items()}
     arrays |= {f"graph.{name}": getattr(reacher.graph, name) for name in _GRAPH}
     arrays |= {"shift": reacher.places.shift, "scale": reacher.places.scale, "actions": reacher.codes.rows}
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "version": __version__,
-        "kind": KIND,
+    described: dict[str, Any] = {
         "config": reacher.config,
         "shape": list(reacher.places.shape),
         "ahead": reacher.ahead,
@@ -46,27 +37,18 @@ def save_reacher(reacher: Reacher, path: str | Path) -> None:
         "representation": None,
     }
     if reacher.representation is not None:
-        tensors, manifest["representation"] = representation_parts(reacher.representation)
+        tensors, described["representation"] = representation_parts(reacher.representation)
         arrays |= {f"phi.{name}": array for name, array in tensors.items()}
     contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
-    storage.write_tensors(Path(path), contiguous, manifest)
+    write_model(path, KIND, contiguous, described)
 
 
 def load_reacher(path: str | Path) -> Reacher:
     """Read what `Reacher.save` wrote, or the reacher in a run folder. Nothing in the file is executed."""
-    path = Path(path)
-    if storage.is_folder(path):
-        path = path / "reacher.safetensors"
-        if not path.is_file():
-            raise ConfigError(f"{path.parent} holds no reacher; lapwing reach makes one")
-    tensors, manifest = storage.read_tensors(path)
-    check_format(path, manifest)
-    if manifest.get("kind") != KIND:
-        raise CheckpointError(f"{path} holds a {manifest.get('kind', 'checkpoint')}, not a reacher")
-    try:
+    path = model_file(path, "reacher.safetensors", missing="reacher; lapwing reach makes one")
+    tensors, manifest = read_model(path, KIND)
+    with fitting_description(path):
         return _reacher(tensors, manifest, path)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} does not fit its own description ({error})") from error
 
 
 def _reacher(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> Reacher:

@@ -18,14 +18,8 @@ from typing import Any, TypeVar
 from lapwing import storage
 from lapwing._version import __version__
 from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
-from lapwing.laplacian.representation import (
-    FORMAT,
-    Representation,
-    check_format,
-    filled,
-    load_representation,
-    named_arrays,
-)
+from lapwing.laplacian.model_files import FORMAT, check_format, filled, named_arrays
+from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.runs.formats import (
     FOLDER_FORMAT,
     WITHOUT_DIGESTS,

@@ -102,7 +102,7 @@ def _in_file(path: Path, keys: tuple[str, ...] = ()) -> Found:
     for name in array_names(path):
         role = renamed.get(name, name)
         as_role = "" if role == name else f", as {role}"
-        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else "not looked at"
+        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else "ignored"
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
     remarks: tuple[str, ...] = ()
     marks = [arrays[name] for name in FLAGS if name in arrays]

@@ -1,6 +1,6 @@
 """What settings share: conversion to JSON and back, and checks.
 
-The command line's parser accepts nan, inf and negative numbers, so every number is looked at.
+The command line's parser accepts nan, inf and negative numbers, so every number is checked.
 """
 
 import dataclasses

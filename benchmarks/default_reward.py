@@ -1,0 +1,180 @@
+"""What `LaplacianReward` should be by default: SB3's DQN on its forms, filters and scales, in six tasks.
+
+Every run is a line of `results/default_reward.csv`, written when it ends: what is interrupted resumes there.
+A run's score is the share of starts from which the greedy policy comes to the goal, in the mean over its
+evaluations: who learns sooner scores more. The default is the variant with the highest mean over tasks.
+"""
+
+import csv
+import time
+import warnings
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import gymnasium
+import numpy as np
+
+import lapwing
+from benchmarks.goal_tasks import TASKS, Task
+from benchmarks.rows import Row
+from lapwing.figures.statistics import paired_interval
+from lapwing.integrations.goals import default_scale
+
+TABLE, LEARNED = Path("results/default_reward.csv"), Path("runs/default_reward")
+COLUMNS = ("task", "form", "filter", "scale", "seed", "score", "last", "curve", "seconds", "version")
+SEEDS, PHI_SEEDS, GAMMA = 5, 2, 0.98
+TRANSITIONS = 50_000
+"""Of random steps, for φ."""
+EVALUATIONS, STARTS = 6, 16
+
+
+class Variant(NamedTuple):
+    """A way to shape the reward."""
+
+    form: str
+    filter: str = ""
+    scale: float = 1.0
+    """Times the wrapper's own."""
+
+    def __str__(self) -> str:
+        times = "" if self.scale == 1 else f", scale × {self.scale:g}"
+        return f"{self.form} {self.filter}".strip() + times
+
+
+SPARSE, CHOSEN = Variant("sparse"), Variant("potential", "commute")
+FORMS = (SPARSE, Variant("mix", "commute"), CHOSEN, Variant("potential", "biharmonic"))
+SCALES = (Variant("potential", "commute", 0.5), Variant("potential", "commute", 2.0))
+Score = dict[tuple[str, Variant, int], float]
+
+
+def measure() -> list[Row]:
+    for variants in (FORMS, SCALES):
+        for seed, variant, task in product(range(SEEDS), variants, TASKS):
+            if (task, variant, seed) not in read_scores():
+                _append(_run(task, variant, seed))
+    return rows(read_scores())
+
+
+def read_scores(table: Path = TABLE) -> Score:
+    """The score of each run that is in the table."""
+    if not table.exists():
+        return {}
+    with table.open() as lines:
+        return {
+            (row["task"], Variant(row["form"], row["filter"], float(row["scale"])), int(row["seed"])): float(
+                row["score"]
+            )
+            for row in csv.DictReader(lines)
+        }
+
+
+def rows(scores: Score) -> list[Row]:
+    """Of each variant the mean over tasks and seeds, that of each task, and the difference to the chosen."""
+    return [_row(variant, scores) for variant in (*FORMS, *SCALES)]
+
+
+def _row(variant: Variant, scores: Score) -> Row:
+    by_task = {task: np.mean([scores[task, variant, seed] for seed in range(SEEDS)]) for task in TASKS}
+    note = "; ".join(f"{task} {value:.2f}" for task, value in by_task.items())
+    if variant != CHOSEN:
+        apart = paired_interval(_by_seed(CHOSEN, scores), _by_seed(variant, scores))
+        note += f"; the chosen is above by {apart}"
+    return Row(f"{variant}: mean success over the run", float(np.mean(list(by_task.values()))), note=note)
+
+
+def _by_seed(variant: Variant, scores: Score) -> dict[int, float]:
+    return {seed: float(np.mean([scores[task, variant, seed] for task in TASKS])) for seed in range(SEEDS)}
+
+
+def _append(row: dict[str, object]) -> None:
+    new = not TABLE.exists()
+    with TABLE.open("a", newline="") as lines:
+        writer = csv.DictWriter(lines, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def _run(task: str, variant: Variant, seed: int) -> dict[str, object]:
+    rep = learned(task, seed % PHI_SEEDS)
+    began = time.process_time()
+    curve = trained(TASKS[task], rep, variant, seed)
+    return {
+        "task": task,
+        **variant._asdict(),
+        "seed": seed,
+        "score": round(float(np.mean(curve)), 4),
+        "last": curve[-1],
+        "curve": " ".join(f"{value:.2f}" for value in curve),
+        "seconds": round(time.process_time() - began, 1),
+        "version": lapwing.__version__,
+    }
+
+
+@cache
+def learned(name: str, seed: int) -> lapwing.Representation:
+    """φ of a task, kept in a file for when the benchmark is resumed."""
+    file, task = LEARNED / f"{name}-{seed}.safetensors", TASKS[name]
+    if file.exists():
+        return lapwing.load(file)
+    policy = None if task.policy is None else task.policy(seed)
+    rep = lapwing.learn(task.make(), transitions=TRANSITIONS, seed=seed, policy=policy, **task.learn)
+    LEARNED.mkdir(parents=True, exist_ok=True)
+    rep.save(file)
+    return rep
+
+
+def trained(task: Task, rep: lapwing.Representation, variant: Variant, seed: int) -> list[float]:
+    """The success of the greedy policy at each evaluation of a run."""
+    import torch
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    torch.set_num_threads(1)
+    starts = [shaped(task, None, SPARSE) for _ in range(STARTS)]
+    curve = []
+
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            if self.num_timesteps % (task.steps // EVALUATIONS) == 0:
+                curve.append(success(self.model, starts))
+            return True
+
+    settings = {"learning_starts": 200, "train_freq": 2, "target_update_interval": 250, "gamma": GAMMA}
+    settings |= {"batch_size": 64, "exploration_fraction": 0.3, "learning_rate": 1e-3}
+    settings |= {"policy_kwargs": {"net_arch": [64, 64]}}
+    env = shaped(task, rep, variant)
+    DQN("MlpPolicy", env, seed=seed, device="cpu", **settings).learn(task.steps, callback=Watch())
+    return curve
+
+
+def shaped(task: Task, rep: lapwing.Representation | None, variant: Variant) -> gymnasium.Env:
+    """The task with its reward, and observations as vectors."""
+    wrap = partial(
+        lapwing.LaplacianReward, goal=task.goal, form=variant.form, gamma=GAMMA, radius=task.radius
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if rep is None or variant.form == "sparse":
+            env = wrap(task.make())
+        else:
+            own = default_scale(rep, variant.form, variant.filter)
+            env = wrap(task.make(), rep, filter=variant.filter, scale=own * variant.scale)
+        if isinstance(env.observation_space, gymnasium.spaces.Dict):
+            env = gymnasium.wrappers.FlattenObservation(env)
+    return env
+
+
+def success(model, starts: list[gymnasium.Env]) -> float:
+    """The share of fixed starts from which the greedy policy comes to the goal before time is up."""
+    seen = np.array([env.reset(seed=1_000 + number)[0] for number, env in enumerate(starts)])
+    open_, reached = np.ones(len(starts), bool), np.zeros(len(starts), bool)
+    while open_.any():
+        actions, _ = model.predict(seen[open_], deterministic=True)
+        for number, action in zip(np.flatnonzero(open_), actions, strict=True):
+            seen[number], _, terminated, truncated, info = starts[number].step(int(action))
+            reached[number] = info["goal_reached"]
+            open_[number] = not (terminated or truncated or reached[number])
+    return float(reached.mean())

@@ -1,0 +1,64 @@
+"""Goals where data is missing are found, and no others."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from lapwing.errors import LapwingWarning
+from lapwing.integrations.goals import RewardShaper
+from lapwing.laplacian.coverage import FEWEST, sparseness, times_too_far
+from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.laplacian.representation import Representation
+from tests.support.representations import random_representation
+
+SPACE = spaces.Box(-9, 9, (2,), np.float32)
+FAR = np.array([7.0, 7.0], np.float32)
+
+
+@pytest.fixture(scope="module")
+def learned() -> Representation:
+    """One that saw states between -1 and 1 alone."""
+    rep = random_representation(EncoderSpec("mlp", (2,), 4, None, (8,)))
+    seen = np.random.default_rng(0).uniform(-1, 1, (400, 2)).astype(np.float32)
+    return replace(rep, reference=rep.eigenfunctions(seen))
+
+
+@pytest.mark.parametrize("filter", ["commute", "biharmonic", "hitting"])
+def test_a_goal_far_from_the_data_is_warned_of_once(learned, filter):
+    with pytest.warns(LapwingWarning, match="thinly sampled"):
+        shaper = RewardShaper(SPACE, learned, FAR, form="laplacian", filter=filter)
+    shaper.set_goal(FAR)  # warnings are errors: it is not repeated
+
+
+def test_a_goal_among_the_data_is_not(learned):
+    shaper = RewardShaper(SPACE, learned, np.zeros(2, np.float32), form="laplacian")
+    with pytest.warns(LapwingWarning, match="thinly sampled"):
+        shaper.set_goal(FAR)
+
+
+def test_states_of_the_data_are_not_thinly_sampled(learned):
+    goals = np.random.default_rng(1).uniform(-0.9, 0.9, (100, 2)).astype(np.float32)
+    assert times_too_far(learned, "commute", learned.embed(goals, "commute")) is None
+
+
+def test_sparseness_is_that_of_the_nearest_states():
+    """Against all distances, sorted; a state that recurs counts once."""
+    rng = np.random.default_rng(0)
+    states, points = rng.normal(size=(80, 3)), rng.normal(size=(7, 3))
+    own = np.sort(np.linalg.norm(states[:, None] - states, axis=2))[:, 5]
+    away = np.sort(np.linalg.norm(points[:, None] - states, axis=2))[:, 4]
+    found, largest = sparseness(np.concatenate([states, states[:40]]), points)
+    np.testing.assert_allclose(found, away / np.median(own), rtol=1e-6)
+    np.testing.assert_allclose(largest, own.max() / np.median(own), rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [FEWEST - 1, 2 * FEWEST])
+def test_nothing_is_judged_by_few_states_or_by_equal_ones(learned, count):
+    few = replace(learned, reference=np.ones((count, 4), np.float32))
+    assert times_too_far(few, "commute", np.full(3, 1e6)) is None
+
+
+def test_the_soft_distance_is_not_judged(learned):
+    assert times_too_far(learned, "soft", np.full(3, 1e6)) is None
