@@ -123,6 +123,7 @@ def _audit(command: Audit) -> None:
 
 
 def _solve(command: Solve) -> None:
+    from lapwing import storage
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.runs.solve_maze import solve_maze
     from lapwing.settings.agents import read_cell
@@ -142,6 +143,7 @@ def _solve(command: Solve) -> None:
             on_progress=on_progress,
         )
     out = command.out or Path("runs") / f"{solved.world.maze.name}-solve"
+    storage.make_folder(out)
     solved.policy.save(out / NAME)
     _show_solved(solved, out, console, as_json=command.json)
 
