@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.rows import Row
 from lapwing.laplacian.choose import resolve
-from lapwing.laplacian.estimators import make_loss
+from lapwing.laplacian.estimators import make_estimator
 from lapwing.laplacian.evaluate import evaluate, exact_spectrum, objective_gap
 from lapwing.laplacian.learn import learn_resolved
 from lapwing.laplacian.representation import embed_batch
@@ -48,7 +48,7 @@ class GapClock:
 def seconds_to_gap(settings: LearnSettings, level: float) -> float:
     """Seconds until the gap is at most `level`: preparing and learning, without compilation."""
     target = open_target("FourRoom", settings)
-    make_loss(target, resolve(settings, target), untrained_encoder(target, resolve(settings, target)))
+    make_estimator(target, resolve(settings, target), untrained_encoder(target, resolve(settings, target)))
     target = open_target("FourRoom", settings)  # anew, so that only what is compiled is kept
     began = time.perf_counter()
     resolved = resolve(settings, target)

@@ -231,8 +231,8 @@ def test_the_table_counts_each_group(status):
 
 def test_the_table_says_what_each_worker_does(status):
     text = shown(status_view(status))
-    assert "default, position, n=1,000, d=20, beta=1, seed 3: learning 25%" in text
-    assert re.search("transitions-2017, position, n=1,000, d=20, seed 0: starting *\n", text)
+    assert "default, FourRoom, position, n=1,000, d=20, beta=1, seed 3: learning 25%" in text
+    assert re.search("transitions-2017, FourRoom, position, n=1,000, d=20, seed 0: starting *\n", text)
 
 
 def test_the_headline_says_how_long_the_rest_may_take(status):

@@ -17,7 +17,7 @@ from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.closed_form import StageChoice, Study, Trial, choose, fit, held_out_score
 from lapwing.laplacian.evaluate import exact_spectrum
-from lapwing.laplacian.objectives import exact_penalty, graph_drawing, surviving_scale
+from lapwing.laplacian.objectives.drawing import exact_penalty, graph_drawing, surviving_scale
 from lapwing.laplacian.target import open_target
 from lapwing.runs.learn import reopen
 from lapwing.settings.learn import LearnSettings

@@ -10,11 +10,19 @@ import lapwing
 from lapwing.data import memory_map as mapped
 from lapwing.data.folders import save_episodes
 from lapwing.envs.gridworld import GridWorld
-from lapwing.laplacian import estimators, objectives
+from lapwing.laplacian import estimators
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import MLP
-from lapwing.laplacian.estimators import DiskLoss, ExactLoss, PairLoss, StatesLoss, make_loss
+from lapwing.laplacian.estimators import (
+    DiskEstimator,
+    ExactEstimator,
+    PairEstimator,
+    StatesEstimator,
+    make_estimator,
+)
+from lapwing.laplacian.objectives import drawing
+from lapwing.laplacian.objectives.graph_drawing import GraphDrawing
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.target import open_target
 from lapwing.laplacian.train import untrained_encoder
@@ -27,18 +35,22 @@ pytestmark = pytest.mark.numeric
 MAZE = parse_maze("#######\n#..#..#\n#.....#\n#######\n", name="small")
 
 
+BETA, DELTA = 1.5, 0.5
+
+
 def prepared(**settings):
     small = {"dim": 3, "oversample": 1, "transitions": 20_000, "hidden": (16,), "fourier_features": 8}
-    chosen = LearnSettings(**small, beta=1.5, delta=0.5, **settings)
+    chosen = LearnSettings(**small, beta=BETA, delta=DELTA, **settings)
     target = open_target(MAZE, chosen)
     resolved = resolve(chosen, target)
     encoder = untrained_encoder(target, resolved)
-    return target, resolved, encoder, make_loss(target, resolved, encoder)
+    return target, resolved, encoder, make_estimator(target, resolved, encoder)
 
 
 @eqx.filter_jit
-def evaluated(loss, encoder, step, key):
-    return loss(encoder, step, key)
+def evaluated(estimator, encoder, step, key):
+    """The graph drawing loss of what an estimator gives."""
+    return GraphDrawing(BETA, DELTA).loss((), estimator(encoder, step, key))
 
 
 def phi_of(encoder, observations) -> np.ndarray:
@@ -66,13 +78,13 @@ def test_exact_is_the_definition_over_all_pairs_of_states(lam):
 def test_many_states_are_drawn_and_the_mean_is_the_sum_over_all(monkeypatch):
     """Within what chance leaves over so many batches."""
     *_, whole = prepared(lam=0.8)
-    assert type(whole) is ExactLoss
+    assert type(whole) is ExactEstimator
     monkeypatch.setattr(estimators, "ALL_STATES", 8)
     monkeypatch.setattr(estimators, "STATES_DRAWN", 16)
     *_, encoder, drawn = prepared(lam=0.8)
-    assert type(drawn) is StatesLoss
+    assert type(drawn) is StatesEstimator
     keys = jax.random.split(jax.random.key(1), 4_000)
-    values = np.asarray(jax.jit(jax.vmap(lambda key: drawn(encoder, 0, key)[0]))(keys))
+    values = np.asarray(jax.jit(jax.vmap(lambda key: evaluated(drawn, encoder, 0, key)[0]))(keys))
     wanted, _ = evaluated(whole, encoder, 0, jax.random.key(0))
     assert values.mean() == pytest.approx(float(wanted), abs=4 * values.std() / np.sqrt(len(values)))
     assert values.std() / np.sqrt(len(values)) < 0.02 * float(wanted)
@@ -82,19 +94,19 @@ def test_a_table_is_summed_over_however_many_states_it_has(monkeypatch):
     """A row of a table learns from its own state alone, so each must be there at every step."""
     monkeypatch.setattr(estimators, "ALL_STATES", 8)
     *_, loss = prepared(observation="index")
-    assert type(loss) is ExactLoss
+    assert type(loss) is ExactEstimator
 
 
 @pytest.mark.parametrize("true_chain", [True, False])
 def test_exact_is_the_same_with_the_first_eigenpairs_as_with_all_in_their_span(true_chain, monkeypatch):
     target, settings, _, whole = prepared(lam=0.8, true_chain=true_chain)
     monkeypatch.setattr(estimators, "eigenpairs_known", lambda *_: 6)
-    few = make_loss(target, settings, untrained_encoder(target, settings))
+    few = make_estimator(target, settings, untrained_encoder(target, settings))
     assert few.functions.shape[1] == 6
     inside = whole.functions[:, :6] @ np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
     weights = {"beta": settings.beta, "delta": settings.delta}
     (value, parts), (wanted, _) = (
-        objectives.exact_loss(inside, loss.functions, loss.mu, loss.rho, **weights) for loss in (few, whole)
+        drawing.exact_loss(inside, loss.functions, loss.mu, loss.rho, **weights) for loss in (few, whole)
     )
     assert float(value) == to_rounding(float(wanted), *parts.values())
 
@@ -104,7 +116,9 @@ def test_the_mean_over_many_steps_is_the_exact_loss(estimator):
     target, settings, encoder, loss = prepared(estimator=estimator, lam=0.0, batch=64)
     steps = jnp.arange(1_500)
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(1), steps)
-    values = np.asarray(jax.jit(jax.vmap(lambda step, key: loss(encoder, step, key)[0]))(steps, keys))
+    values = np.asarray(
+        jax.jit(jax.vmap(lambda step, key: evaluated(loss, encoder, step, key)[0]))(steps, keys)
+    )
     weights = true_chain(GridWorld(MAZE).transition_matrix()).weights.toarray()
     wanted = expected_loss(phi_of(encoder, target.states), weights, settings.beta, settings.delta)
     # 20,000 transitions are not the chain itself: some per cent are left to them.
@@ -169,17 +183,17 @@ def numbered(tmp_path_factory):
     )
 
 
-def disk_loss(experience, **settings) -> DiskLoss:
+def disk_loss(experience, **settings) -> DiskEstimator:
     plain = {"estimator": "pairwise", "lam": 0.8, "batch": 32, "steps": 2_000, "beta": 1.5, "delta": 0.5}
-    return DiskLoss.of(experience, ResolvedSettings(**(plain | settings)))
+    return DiskEstimator.of(experience, ResolvedSettings(**(plain | settings)))
 
 
-@pytest.mark.parametrize(("bytes_held", "kind"), [(1 << 29, PairLoss), (0, DiskLoss)])
+@pytest.mark.parametrize(("bytes_held", "kind"), [(1 << 29, PairEstimator), (0, DiskEstimator)])
 def test_data_in_memory_and_on_disk_have_their_own_loss(line, monkeypatch, bytes_held, kind):
     monkeypatch.setattr(mapped, "IN_MEMORY", bytes_held)
     target = open_target(line, LearnSettings())
     settings = ResolvedSettings(encoder="mlp", estimator="pairwise", dim=2)
-    assert type(make_loss(target, settings, untrained_encoder(target, settings))) is kind
+    assert type(make_estimator(target, settings, untrained_encoder(target, settings))) is kind
 
 
 @pytest.mark.parametrize("estimator", ["pairwise", "sampled"])
@@ -202,12 +216,12 @@ def test_from_disk_it_is_the_loss_of_the_batches_that_were_drawn(numbered, estim
     encoder = MLP(np.array([15_000.0, 3]), np.array([8_000.0, 2]), (16,), 3, key=jax.random.key(0))
     loss = disk_loss(numbered, estimator=estimator)
     chunk = loss.at(40, 60)
-    by_definition = getattr(objectives, f"{estimator}_loss")
+    by_definition = getattr(drawing, f"{estimator}_loss")
     for step in (40, 47, 59):
         drawn = np.asarray(chunk.batches)[step - 40]
         assert drawn.shape == ((2 if estimator == "pairwise" else 4), 32, 2)
         phi = [jnp.asarray(embed_batch(encoder, batch)) for batch in drawn]
-        wanted, _ = by_definition(*phi, beta=1.5, delta=0.5)
+        wanted, _ = by_definition(*phi, beta=BETA, delta=DELTA)
         value, parts = evaluated(chunk, encoder, step, jax.random.key(0))
         assert float(value) == to_rounding(float(wanted), *parts.values())
         assert set(parts) == {"loss", "graph_drawing", "penalty"}

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.laplacian.chain import true_chain
-from lapwing.laplacian.objectives import (
+from lapwing.laplacian.objectives.drawing import (
     batch_loss,
     exact_loss,
     exact_penalty,

@@ -13,6 +13,7 @@ import tyro
 from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.checks import chosen_by_lapwing
 from lapwing.settings.learn import LearnSettings
+from lapwing.settings.options import OptionsSettings
 from lapwing.settings.reach import ReachSettings
 
 
@@ -188,6 +189,27 @@ class Solve:
 
 
 @dataclass(frozen=True)
+class Explore:
+    """Write one HTML page in which a representation can be looked at and tried, and open it.
+
+    lapwing explore runs/FourRoom: eigenfunctions, spectrum, distances, painted rewards, embedding.
+
+    lapwing explore runs/TwoRoom-reach --no-open --out reach.html: with a reacher's plans; only written.
+    """
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The folder of a finished run of lapwing learn or reach, or a saved representation."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: RUN/explorer.html)")
+    ] = None
+    """Where the page goes."""
+    open: bool = True
+    """Whether to open it in a browser."""
+    json: bool = False
+    """Print the page's path and size as one line of JSON on standard output."""
+
+
+@dataclass(frozen=True)
 class Train(RunOptions, AgentSettings):
     """Train a DQN agent on a shaped reward, with a learning curve and an animation of its policy.
 
@@ -262,6 +284,29 @@ class Reach(RunOptions, ReachSettings):
 
 
 @dataclass(frozen=True)
+class Options(RunOptions, OptionsSettings):
+    """Make options of eigenfunctions, and measure what they do to a random walk.
+
+    lapwing options FourRoom: learns φ first, then 16 eigenoptions, beside those of exact eigenvectors.
+
+    lapwing options GridRoom-16 --kind covering --count 8: join the ends of the slowest function.
+
+    lapwing options HardMaze --exact: of exact eigenvectors alone; nothing is learned.
+
+    lapwing options PlaneFourRoom --count 4: continuous positions, where DQN learns each option.
+
+    lapwing options gym:MountainCar-v0: a Gymnasium environment with discrete actions.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
+    """A maze (FourRoom, GridRoom-16, a text file), a plane (PlaneFourRoom), or gym:ENV_ID."""
+    representation: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first)")
+    ] = None
+    """A run of lapwing learn on the same observations, or a saved representation."""
+
+
+@dataclass(frozen=True)
 class Reproduce:
     """Make a figure of the paper: run what is missing, then write its table, text and picture.
 
@@ -281,7 +326,7 @@ class Reproduce:
     figure: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FIGURE", help_behavior_hint="")]
     """fig1 (shaped rewards), fig2 (the maze), fig3 (gap, d=20), fig4 (agents in mazes), fig5 (agents in
     arenas), fig6 (gap, d=50, 100), fig7 (weight of the penalty), fig8 (online), ogbench (any goal in
-    OGBench's point mazes), or all."""
+    OGBench's point mazes), mazes12 (every objective in ALLO's twelve mazes), or all."""
     preset: Literal["quick", "paper"] = "quick"
     """quick, or paper for the paper's settings."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")

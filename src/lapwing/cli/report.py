@@ -147,6 +147,8 @@ def report(outcome: Outcome) -> Group:
 
 def _chosen(settings: ResolvedSettings) -> str:
     words = f"{settings.estimator}, lam={settings.lam:g}, beta={settings.beta:g}, {settings.encoder}"
+    if settings.objective != "graph-drawing":
+        words = f"{settings.objective}, {settings.estimator}, lam={settings.lam:g}, {settings.encoder}"
     if settings.estimator == "closed-form":
         return words
     if settings.encoder == "fourier" and settings.fourier_bandwidth is not None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from lapwing.figures.grid import Study
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8")
-STUDIES = (*FIGURES, "ogbench")
+STUDIES = (*FIGURES, "ogbench", "mazes12")
 """The paper's figures, and what is not the paper's."""
 
 

@@ -66,7 +66,8 @@ class Run:
         beta = "" if self.beta is None else f", beta={self.beta:g}"
         if self.reward is not None:
             return f"{self.method}, {self.environment}, {self.reward}{beta}, seed {self.seed}"
-        return f"{self.method}, {self.input}, n={self.n:,}, d={self.d}{beta}, seed {self.seed}"
+        where = f"{self.method}, {self.environment}, {self.input}"
+        return f"{where}, n={self.n:,}, d={self.d}{beta}, seed {self.seed}"
 
 
 def recipe(**settings: Any) -> str:

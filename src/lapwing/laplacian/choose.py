@@ -15,6 +15,7 @@ from lapwing.laplacian.early_stopping import held_out_stop, is_scarce
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
 from lapwing.laplacian.estimators import eigenpairs_known
 from lapwing.laplacian.extension import extension_of
+from lapwing.laplacian.objectives import check_objective
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
 from lapwing.laplacian.shortfalls import warn_of_shortfalls
@@ -39,12 +40,16 @@ GRADIENT_SETTINGS = (
     "lam_final",
     "past_end",
     "standardise",
+    "image_scale",
+    "objective",
 )
 """Settings that closed-form has no use for."""
 STAGE_SETTINGS = tuple(field.name for field in dataclasses.fields(closed_form.StageChoice))
 """Settings that nothing else has a use for."""
 EXACT_STEPS: dict[EncoderName, int] = {"linear": 2_000, "conv": 4_000}
 """Of `exact`, where they do not depend on how many states there are."""
+ALLO_BARRIER = 2.0
+"""What the barrier of ALLO begins with in its authors' settings."""
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
 
 
@@ -85,6 +90,7 @@ def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
     needed = 0 if states is None else bytes_of_eigenpairs(states, dim + oversample)
     estimator = settings.estimator or default_estimator(settings, target, needed)
+    check_objective(settings, estimator)
     _check_estimator(estimator, settings, target, needed)
     encoder = settings.encoder or default_encoder(target.observation_shape)
     if estimator == "closed-form":
@@ -97,6 +103,13 @@ def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     standardise = settings.standardise
     if standardise is None:
         standardise = not paper or encoder == "conv"
+    image_scale = settings.image_scale
+    if image_scale is not None and not (encoder == "conv" and standardise):
+        raise ConfigError(
+            f"image_scale={image_scale:g} is of images that the encoder conv standardises; leave it out"
+        )
+    if image_scale is None and paper and encoder == "conv" and standardise and estimator == "sampled":
+        image_scale = 1.0  # divided by their spread, 0.04 in FourRoom, the loss of small batches jumps
     # Half as wide where pairs are drawn from continuous states: nearly as good there, in half the time.
     hidden = (256, 256) if states is not None else (128, 128)
     chosen = {
@@ -106,10 +119,11 @@ def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
         "steps": steps,
         "stop": settings.stop or steps,
         "standardise": standardise,
+        "image_scale": image_scale,
         "encoder": encoder,
         "hidden": settings.hidden if settings.hidden is not None else hidden,
         "learning_rate": settings.learning_rate or LEARNING_RATES.get(encoder, 1.0),
-        "beta": settings.beta or (dim / 20 if paper else 1.0),
+        "beta": settings.beta or _beta(settings, dim),
         "lam": settings.lam or 0.0,
         "held_out": target.held_out,
     }
@@ -197,6 +211,8 @@ def _may_over_fit(settings: LearnSettings, resolved: ResolvedSettings, target: T
     """Whether the steps are ours to choose, the data is scarce, and the encoder can do better than it."""
     if settings.steps is not None or settings.stop is not None or not is_scarce(target):
         return False
+    if settings.objective != "graph-drawing":  # when to stop was studied for it alone
+        return False
     assert target.experience is not None
     several = target.experience.n_episodes > 1
     return several and resolved.estimator == "exact" and resolved.encoder != "linear"
@@ -210,6 +226,12 @@ def _bandwidth(settings: ResolvedSettings, target: Target) -> float:
         steps = there - here
     bandwidth = data_bandwidth(spec, seen, settings.standardise, steps)
     return bandwidth * SCARCE_BANDWIDTH if is_scarce(target) else bandwidth
+
+
+def _beta(settings: LearnSettings, dim: int) -> float:
+    if settings.objective == "allo":
+        return ALLO_BARRIER
+    return dim / 20 if settings.preset != "default" else 1.0
 
 
 def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:

@@ -36,7 +36,7 @@ from lapwing.laplacian.bases import (
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.encoders import EncoderSpec
-from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.objectives.drawing import surviving_scale
 from lapwing.laplacian.ritz import Moments, mean_moments, rayleigh_ritz, ritz_by_cutoff
 from lapwing.progress import OnChunk, report_begin
 

@@ -1,6 +1,6 @@
-"""The loss of a step, by each of the three estimators, with the data that it needs.
+"""What an objective is given at a step, by each of the three estimators, with the data that it needs.
 
-A loss is a pytree: its data are arguments of the compiled loop, not constants inside it.
+An estimator is a pytree: its data are arguments of the compiled loop, not constants inside it.
 """
 
 from typing import cast
@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
 from lapwing.data.experience import Experience
-from lapwing.laplacian import objectives
 from lapwing.laplacian.chain import DENSE_EIGEN_LIMIT, multi_step_eigenvalues
 from lapwing.laplacian.encoders import Encoder, embed
+from lapwing.laplacian.objectives.batch import Batch, ExactBatch, PairwiseBatch, SampledBatch, StatesBatch
 from lapwing.laplacian.sampling import (
     PairSampler,
     annealed_lam,
@@ -40,7 +40,7 @@ READ_AT_ONCE = 1 << 26
 """How many bytes are read from disk at a time."""
 
 
-class ExactLoss(eqx.Module):
+class ExactEstimator(eqx.Module):
     """`exact`: sums over enumerated states."""
 
     features: Array
@@ -49,16 +49,14 @@ class ExactLoss(eqx.Module):
     mu: Float[Array, " r"]
     """Their eigenvalues."""
     rho: Float[Array, " states"]
-    settings: ResolvedSettings = eqx.field(static=True)
 
-    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
-        """The loss, which is the same at every step."""
+    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> ExactBatch:
+        """The same at every step, but for φ."""
         phi = jax.vmap(encoder.network)(self.features)
-        weights = {"beta": self.settings.beta, "delta": self.settings.delta}
-        return objectives.exact_loss(phi, self.functions, self.mu, self.rho, **weights)
+        return ExactBatch(phi, self.functions, self.mu, self.rho)
 
 
-class StatesLoss(eqx.Module):
+class StatesEstimator(eqx.Module):
     """`exact` where the states are too many to embed all of them at every step: some are drawn."""
 
     states: Array
@@ -69,17 +67,15 @@ class StatesLoss(eqx.Module):
     """Their eigenvalues."""
     rho: UInt32[Array, " states"]
     """The distribution of the states, as `sampling.cumulative` has it."""
-    settings: ResolvedSettings = eqx.field(static=True)
 
-    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
-        """The loss of the states of this step."""
+    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> StatesBatch:
+        """The states of this step."""
         drawn = sample_by(self.rho, STATES_DRAWN, key=key)
         phi = jax.vmap(embed, in_axes=(None, 0))(encoder, self.states[drawn])
-        weights = {"beta": self.settings.beta, "delta": self.settings.delta}
-        return objectives.batch_loss(phi, self.functions[drawn], self.mu, **weights)
+        return StatesBatch(phi, self.functions[drawn], self.mu)
 
 
-class PairLoss(eqx.Module):
+class PairEstimator(eqx.Module):
     """`sampled` and `pairwise`: pairs drawn from experience in memory."""
 
     observations: Array
@@ -89,16 +85,15 @@ class PairLoss(eqx.Module):
     sampler: PairSampler
     settings: ResolvedSettings = eqx.field(static=True)
 
-    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
-        """The loss of the pairs of this step."""
-        weights = {"beta": self.settings.beta, "delta": self.settings.delta}
+    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> Batch:
+        """The pairs of this step."""
         if self.settings.estimator == "pairwise":
-            return objectives.pairwise_loss(*self._embed(encoder, *self._pairs(step, key)), **weights)
+            return PairwiseBatch(*self._embed(encoder, *self._pairs(step, key)))
         pair_key, *state_keys = jax.random.split(key, 3)
         size = len(self.observations)
         states = [sample_states(size, self.settings.batch, key=state_key) for state_key in state_keys]
         indices = (*self._pairs(step, pair_key), *states)
-        return objectives.sampled_loss(*self._embed(encoder, *indices), **weights)
+        return SampledBatch(*self._embed(encoder, *indices))
 
     def _pairs(self, step, key: PRNGKeyArray) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
         batch, past_end = self.settings.batch, self.settings.past_end
@@ -116,7 +111,7 @@ class PairLoss(eqx.Module):
         return tuple(jnp.split(phi, len(indices)))
 
 
-class DiskLoss(eqx.Module):
+class DiskEstimator(eqx.Module):
     """`sampled` and `pairwise` from experience on disk: what some steps need is read before them."""
 
     batches: Array
@@ -127,7 +122,7 @@ class DiskLoss(eqx.Module):
     settings: ResolvedSettings = eqx.field(static=True)
 
     @classmethod
-    def of(cls, experience: Experience, settings: ResolvedSettings) -> "DiskLoss":
+    def of(cls, experience: Experience, settings: ResolvedSettings) -> "DiskEstimator":
         """With nothing read yet."""
         drawn = 2 if settings.estimator == "pairwise" else 4
         a_step = drawn * settings.batch * max(1, experience.observations[:1].nbytes)
@@ -140,7 +135,7 @@ class DiskLoss(eqx.Module):
         """How many steps are read for at a time."""
         return len(self.batches)
 
-    def at(self, begin: int, end: int) -> "DiskLoss":
+    def at(self, begin: int, end: int) -> "DiskEstimator":
         """For these steps, at most `most_steps`; the same numbers whatever the chunks."""
         flat = np.concatenate([self._indices(step) for step in range(begin, end)])
         order = np.argsort(flat)  # a file is read from its beginning to its end
@@ -148,7 +143,7 @@ class DiskLoss(eqx.Module):
         rows[order] = self.experience.observe(flat[order])
         batches = np.zeros(self.batches.shape, rows.dtype)
         batches[: end - begin] = rows.reshape(end - begin, *self.batches.shape[1:])
-        return DiskLoss(jnp.asarray(batches), jnp.int32(begin), self.experience, self.settings)
+        return DiskEstimator(jnp.asarray(batches), jnp.int32(begin), self.experience, self.settings)
 
     def _indices(self, step: int) -> np.ndarray:
         settings = self.settings
@@ -158,12 +153,12 @@ class DiskLoss(eqx.Module):
         alone = (self.batches.shape[1] - 2) * settings.batch
         return np.concatenate([*pairs, rng.integers(len(self.experience.observations), size=alone)])
 
-    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> objectives.Loss:
-        """The loss of the pairs of this step; they have been drawn, so `key` is not used."""
+    def __call__(self, encoder: Encoder, step, key: PRNGKeyArray) -> Batch:
+        """The pairs of this step; they have been drawn, so `key` is not used."""
         seen = self.batches[step - self.begin]
         phi = jax.vmap(embed, in_axes=(None, 0))(encoder, seen.reshape(-1, *seen.shape[2:]))
-        loss = objectives.pairwise_loss if len(seen) == 2 else objectives.sampled_loss
-        return loss(*jnp.split(phi, len(seen)), beta=self.settings.beta, delta=self.settings.delta)
+        drawn = jnp.split(phi, len(seen))
+        return PairwiseBatch(*drawn) if len(seen) == 2 else SampledBatch(*drawn)
 
 
 def lam_at(settings: ResolvedSettings, step):
@@ -173,22 +168,22 @@ def lam_at(settings: ResolvedSettings, step):
     return annealed_lam(settings.lam, settings.lam_final, step / max(settings.steps - 1, 1))
 
 
-StepLoss = ExactLoss | StatesLoss | PairLoss | DiskLoss
+StepEstimator = ExactEstimator | StatesEstimator | PairEstimator | DiskEstimator
 
 
-def make_loss(target: Target, settings: ResolvedSettings, encoder: Encoder) -> StepLoss:
-    """The loss that the settings ask for, with its data in place."""
+def make_estimator(target: Target, settings: ResolvedSettings, encoder: Encoder) -> StepEstimator:
+    """The estimator that the settings ask for, with its data in place."""
     if settings.estimator == "exact":
         return _exact(target, settings, encoder)
     features = None if target.states is None else _features(target, encoder)
     experience = target.learned_from
     if experience.on_disk:
-        return DiskLoss.of(experience, settings)
+        return DiskEstimator.of(experience, settings)
     sampler = pair_sampler(experience, max(settings.lam, settings.lam_final or 0.0))
-    return PairLoss(jnp.asarray(experience.observations), features, sampler, settings)
+    return PairEstimator(jnp.asarray(experience.observations), features, sampler, settings)
 
 
-def _exact(target: Target, settings: ResolvedSettings, encoder: Encoder) -> ExactLoss | StatesLoss:
+def _exact(target: Target, settings: ResolvedSettings, encoder: Encoder) -> ExactEstimator | StatesEstimator:
     """`exact` of P_λ of the reversible one-step chain, whose eigenfunctions are those of one step."""
     count = eigenpairs_known(cast(int, target.n_states), settings.dim + settings.oversample)
     eigenvalues, functions = target.eigenpairs(count)
@@ -196,8 +191,8 @@ def _exact(target: Target, settings: ResolvedSettings, encoder: Encoder) -> Exac
     known = (jnp.asarray(functions, jnp.float32), jnp.asarray(mu, jnp.float32))
     rho = target.one_step.rho
     if sums_over_all(target, settings):
-        return ExactLoss(_features(target, encoder), *known, jnp.asarray(rho, jnp.float32), settings)
-    return StatesLoss(jnp.asarray(target.states), *known, cumulative(rho), settings)
+        return ExactEstimator(_features(target, encoder), *known, jnp.asarray(rho, jnp.float32))
+    return StatesEstimator(jnp.asarray(target.states), *known, cumulative(rho))
 
 
 def _features(target: Target, encoder: Encoder) -> Array:

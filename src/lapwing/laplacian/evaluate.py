@@ -16,7 +16,7 @@ from lapwing.laplacian.chain import Chain
 from lapwing.laplacian.distances import euclidean, measure_of
 from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
-from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.objectives.drawing import distance_to_identity
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.ritz import RANK_TOLERANCE
 from lapwing.laplacian.target import Target
@@ -107,6 +107,17 @@ def cosine_similarities(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray
     near = np.abs(spectrum.eigenvalues[:, None] - spectrum.eigenvalues[None, :count])
     same = near <= SAME_EIGENVALUE
     return np.sqrt(np.sum(np.where(same, overlaps[:, :count] ** 2, 0.0), axis=0))
+
+
+def single_cosines(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
+    """The cosine of each function with the eigenvector of its index alone, as later papers report it.
+
+    Where eigenvalues repeat, it depends on the basis that the solver happens to choose.
+    """
+    rho, count = spectrum.chain.rho, min(functions.shape[1], len(spectrum.eigenvalues))
+    sizes = np.sqrt(rho @ functions[:, :count] ** 2)
+    products = rho @ (functions[:, :count] * spectrum.functions[:, :count])
+    return np.abs(products) / np.where(sizes > 0, sizes, 1.0)
 
 
 def principal_angles(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:

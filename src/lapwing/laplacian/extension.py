@@ -28,7 +28,7 @@ from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.chain import Chain, multi_step_eigenvalues
 from lapwing.laplacian.closed_form import Choice, StageChoice, Trial, encoder_of
 from lapwing.laplacian.encoders import EncoderSpec
-from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.objectives.drawing import surviving_scale
 from lapwing.laplacian.ritz import Ritz, moments_of_chain
 from lapwing.laplacian.target import Target
 from lapwing.progress import OnChunk, report_begin

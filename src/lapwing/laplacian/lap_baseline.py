@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Scalar
 from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, default_encoder, embed, fit_encoder
-from lapwing.laplacian.objectives import Phi
+from lapwing.laplacian.objectives.drawing import Phi
 from lapwing.laplacian.target import Target
 from lapwing.settings.learn import EncoderName
 

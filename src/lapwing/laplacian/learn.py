@@ -22,6 +22,7 @@ from lapwing.laplacian.encoders import Encoder, EncoderSpec
 from lapwing.laplacian.extension import extended_encoder, extended_ritz, extension_of, kept_scale
 from lapwing.laplacian.flow import sampled_flow
 from lapwing.laplacian.held_out import held_out_measures
+from lapwing.laplacian.objectives import Objective
 from lapwing.laplacian.representation import Representation, embed_batch, mean_distance
 from lapwing.laplacian.ritz import (
     Embed,
@@ -50,12 +51,16 @@ MOST_PAIRS, SOME_PAIRS = 1_000_000, 200_000
 
 
 def learn_target(
-    target: Target, settings: LearnSettings, *, on_progress: OnProgress | None = None
+    target: Target,
+    settings: LearnSettings,
+    *,
+    objective: Objective | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Representation:
-    """The representation of `target`, learned by these settings."""
+    """The representation of `target`, learned by these settings, with `objective` if it is the user's own."""
     with uncounted("preparing", on_progress):
         resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
-    return learn_resolved(target, resolved, tried=tried, on_progress=on_progress)[0]
+    return learn_resolved(target, resolved, tried=tried, objective=objective, on_progress=on_progress)[0]
 
 
 def learn_resolved(
@@ -63,6 +68,7 @@ def learn_resolved(
     settings: ResolvedSettings,
     *,
     tried: Sequence[Trial] = (),
+    objective: Objective | None = None,
     checkpoints: Checkpoints | None = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Representation, Trained]:
@@ -72,10 +78,11 @@ def learn_resolved(
         target: what to learn from.
         settings: what `choose.resolve` returned.
         tried: what else was tried, to be saved with the representation.
+        objective: a user's own, where the settings name one.
         checkpoints: where training is resumed from, and its state saved.
         on_progress: called with (phase, done, all, metrics) of "compiling", "learning" and "measuring".
     """
-    learn = solve if settings.estimator == "closed-form" else train
+    learn = solve if settings.estimator == "closed-form" else partial(train, objective=objective)
     trained = learn(
         target,
         settings,
@@ -88,6 +95,8 @@ def learn_resolved(
         if target.states is None:
             _warn_of_parts(target.learned_from)
         representation = represent(target, settings, trained.encoder, trained.spec, most_pairs=most_pairs)
+    if trained.eigenvalues is not None:
+        representation.config["eigenvalues_of_objective"] = trained.eigenvalues.tolist()
     if tried:
         representation.config["tried"] = [trial.as_json() for trial in tried]
     return representation, trained

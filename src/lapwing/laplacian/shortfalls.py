@@ -6,7 +6,7 @@ import numpy as np
 
 from lapwing.errors import DatasetError, LapwingWarning
 from lapwing.laplacian.chain import multi_step_eigenvalues
-from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.objectives.drawing import surviving_scale
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.settings.learn import ResolvedSettings
@@ -63,6 +63,8 @@ def _warn_of_lost_dimensions(settings: ResolvedSettings, eigenvalues: np.ndarray
             f"dim={dim} exceeds the {positive} positive eigenvalues of D, which the theory asks for "
             "(appendix A)"
         )
+    if settings.objective not in ("graph-drawing", "generalised"):
+        return
     scale = surviving_scale(multi_step_eigenvalues(eigenvalues, lam), settings.beta, settings.delta)
     if np.sum(scale > 0) < dim:
         _say(

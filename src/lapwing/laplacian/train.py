@@ -1,4 +1,4 @@
-"""Learning φ: compiled chunks of Adam steps on the graph drawing loss, with checkpoints between them.
+"""Learning φ: compiled chunks of Adam steps on an objective, with checkpoints between them.
 
 Every random number of step t comes from `fold_in(key, t)`, so the same seed gives the same bits whatever the
 chunks, and after any interruption.
@@ -7,7 +7,7 @@ chunks, and after any interruption.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,10 +16,13 @@ import numpy as np
 import optax
 
 from lapwing.errors import NonFiniteError
+from lapwing.laplacian.chain import one_step_eigenvalues
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
-from lapwing.laplacian.estimators import CHUNKS, DiskLoss, make_loss, sums_over_all
+from lapwing.laplacian.estimators import CHUNKS, DiskEstimator, make_estimator, sums_over_all
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
-from lapwing.laplacian.objectives import distance_to_identity
+from lapwing.laplacian.objectives import Objective, find_objective
+from lapwing.laplacian.objectives.checks import checked_metrics
+from lapwing.laplacian.objectives.drawing import distance_to_identity
 from lapwing.laplacian.target import Target
 from lapwing.progress import OnChunk, begun_and_done, report_begin
 from lapwing.settings.learn import ResolvedSettings
@@ -31,6 +34,8 @@ class TrainState(NamedTuple):
 
     encoder: Encoder
     optimiser: optax.OptState
+    objective: Any = ()
+    """What the objective learns besides φ."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,16 @@ class Trained:
     learn_seconds: float
     compile_seconds: float
     prepare_seconds: float
-    """What the loss took to build: with exact, the eigenpairs of the chain."""
+    """What the estimator took to build: with exact, the eigenpairs of the chain."""
+    eigenvalues: np.ndarray | None = None
+    """One-step eigenvalues as the objective knows them, if it does."""
 
 
 def train(
     target: Target,
     settings: ResolvedSettings,
     *,
+    objective: Objective | None = None,
     checkpoints: Checkpoints | None = None,
     on_chunk: OnChunk | None = None,
     on_compiling: OnChunk | None = None,
@@ -58,21 +66,26 @@ def train(
     Args:
         target: what to learn from.
         settings: with no value left open.
+        objective: a user's own, where the settings name one.
         checkpoints: where to keep the state between chunks, and to resume from.
         on_chunk: called after each chunk with (step, last step, metrics).
-        on_compiling: called with (0, 1, {}) before the loss is compiled, and (1, 1, {}) after it.
+        on_compiling: called with (0, 1, {}) before a step is compiled, and (1, 1, {}) after it.
     """
     key = jax.random.key(settings.seed)
     spec = encoder_spec(target, settings)
     encoder = untrained_encoder(target, settings)
     optimiser = make_optimiser(settings)
-    state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)))
+    chosen = find_objective(settings, objective)
+    own_state = chosen.init(settings.dim + settings.oversample)
+    state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)), own_state)
     progress = restored(checkpoints, state) or Progress(state)
     with begun_and_done(on_compiling):
         with stopwatch() as preparing:
-            loss = make_loss(target, settings, encoder)
+            estimator = make_estimator(target, settings, encoder)
         with stopwatch() as compiling:
-            run_chunk = _compiled_chunk(loss, optimiser, jax.random.fold_in(key, 2), progress.state)
+            run_chunk = _compiled_chunk(
+                estimator, chosen, optimiser, jax.random.fold_in(key, 2), progress.state
+            )
             measure = _make_measure(target, settings)
             measure(progress.state.encoder)
     report_begin(on_chunk, settings.stop)
@@ -95,7 +108,22 @@ def train(
         on_chunk=on_chunk,
     )
     compile_seconds = preparing.compiling + compiling.compiling + compiling.working
-    return Trained(progress.state.encoder, spec, progress.seconds, compile_seconds, preparing.working)
+    eigenvalues = _own_eigenvalues(chosen, progress.state, target, settings)
+    return Trained(
+        progress.state.encoder, spec, progress.seconds, compile_seconds, preparing.working, eigenvalues
+    )
+
+
+def _own_eigenvalues(
+    objective: Objective, state: TrainState, target: Target, settings: ResolvedSettings
+) -> np.ndarray | None:
+    """Of one step, from those that the objective knows of P_λ."""
+    moment = _second_moment(state.encoder, *_measured_states(target, settings))
+    found = objective.eigenvalues(state.objective, moment)
+    if found is None:
+        return None
+    lam = settings.lam if settings.lam_final is None else settings.lam_final
+    return one_step_eigenvalues(np.asarray(found, np.float64), lam)[: settings.dim]
 
 
 def _not_finite(step: int) -> NonFiniteError:
@@ -124,6 +152,7 @@ def untrained_encoder(target: Target, settings: ResolvedSettings, stream: int = 
         encoder_spec(target, settings),
         target.typical_observations(settings.seed),
         standardise=settings.standardise,
+        image_scale=settings.image_scale,
         bandwidth=settings.fourier_bandwidth,
         key=jax.random.fold_in(jax.random.key(settings.seed), stream),
     )
@@ -136,26 +165,33 @@ def make_optimiser(settings: ResolvedSettings) -> optax.GradientTransformation:
     return optax.adam(settings.learning_rate)
 
 
-def _compiled_chunk(loss, optimiser, key, state: TrainState):
+def _compiled_chunk(estimator, objective: Objective, optimiser, key, state: TrainState):
     """`run(state, begin, end) -> (state, sums of the metrics, first step that is not finite or -1)`."""
     _, static = eqx.partition(state, eqx.is_array)
-    data, loss_static = eqx.partition(loss, eqx.is_array)
+    data, estimator_static = eqx.partition(estimator, eqx.is_array)
+    batch = eqx.filter_eval_shape(estimator, state.encoder, jnp.int32(0), key)
+    names = checked_metrics(objective, state.objective, batch)
 
-    def gradient_step(loss, step, carry):
+    def gradient_step(estimator, step, carry):
         arrays, sums, bad_step = carry
         state = eqx.combine(arrays, static)
-        (value, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(
-            state.encoder, step, jax.random.fold_in(key, step)
-        )
+
+        def loss(encoder):
+            batch = estimator(encoder, step, jax.random.fold_in(key, step))
+            value, metrics = objective.loss(state.objective, batch)
+            return value, (metrics, batch)
+
+        (value, (metrics, batch)), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(state.encoder)
         updates, optimiser_state = optimiser.update(gradient, state.optimiser)
-        state = TrainState(eqx.apply_updates(state.encoder, updates), optimiser_state)
+        own_state = objective.update(state.objective, batch)
+        state = TrainState(eqx.apply_updates(state.encoder, updates), optimiser_state, own_state)
         sums = {name: sums[name] + metrics[name] for name in sums}
         bad_step = jnp.where((bad_step < 0) & ~jnp.isfinite(value), step, bad_step)
         return eqx.filter(state, eqx.is_array), sums, bad_step
 
     def run(data, arrays, begin, end):
-        sums = dict.fromkeys(("loss", "graph_drawing", "penalty"), jnp.zeros(()))
-        step = partial(gradient_step, eqx.combine(data, loss_static))
+        sums = dict.fromkeys(names, jnp.zeros(()))
+        step = partial(gradient_step, eqx.combine(data, estimator_static))
         return jax.lax.fori_loop(begin, end, step, (arrays, sums, jnp.int32(-1)))
 
     arrays = eqx.filter(state, eqx.is_array)
@@ -163,10 +199,10 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
 
     def run_chunk(state: TrainState, begin: int, end: int):
         arrays, totals, bad_step = eqx.filter(state, eqx.is_array), {}, -1
-        most = loss.most_steps if isinstance(loss, DiskLoss) else end - begin
+        most = estimator.most_steps if isinstance(estimator, DiskEstimator) else end - begin
         for first in range(begin, end, most):
             last = min(first + most, end)
-            current = loss.at(first, last) if isinstance(loss, DiskLoss) else loss
+            current = estimator.at(first, last) if isinstance(estimator, DiskEstimator) else estimator
             data = eqx.filter(current, eqx.is_array)
             arrays, sums, bad_step = compiled(data, arrays, jnp.int32(first), jnp.int32(last))
             totals = jax.tree.map(jnp.add, totals, sums) if totals else sums
@@ -179,12 +215,7 @@ def _compiled_chunk(loss, optimiser, key, state: TrainState):
 
 def _make_measure(target: Target, settings: ResolvedSettings):
     """`measure(encoder)`: how orthonormal φ is, and how many dimensions have not vanished."""
-    if settings.estimator == "exact" and sums_over_all(target, settings):
-        observations, weights = target.states, target.one_step.rho
-    else:
-        observations = target.some_observations(1_024, settings.seed)
-        weights = np.full(len(observations), 1 / len(observations))
-    batch, rho = jnp.asarray(observations), jnp.asarray(weights, jnp.float32)
+    batch, rho = _measured_states(target, settings)
 
     def measure(encoder) -> dict[str, float | int]:
         moment = np.asarray(_second_moment(encoder, batch, rho), np.float64) / settings.delta
@@ -196,6 +227,16 @@ def _make_measure(target: Target, settings: ResolvedSettings):
         }
 
     return measure
+
+
+def _measured_states(target: Target, settings: ResolvedSettings) -> tuple[jax.Array, jax.Array]:
+    """Observations that E[φφᵀ] is measured on, and the share of each."""
+    if settings.estimator == "exact" and sums_over_all(target, settings):
+        observations, weights = target.states, target.one_step.rho
+    else:
+        observations = target.some_observations(1_024, settings.seed)
+        weights = np.full(len(observations), 1 / len(observations))
+    return jnp.asarray(observations), jnp.asarray(weights, jnp.float32)
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.evaluate import evaluate
 from lapwing.laplacian.learn import learn_resolved, learn_target
+from lapwing.laplacian.objectives import Objective, check_own, name_of
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target, open_target
 from lapwing.progress import OnProgress, uncounted, within
@@ -35,6 +36,7 @@ class Outcome(NamedTuple):
 def learn(
     target: str | Path | Source | Iterable[Any],
     *,
+    objective: Any = "graph-drawing",
     policy: Policy | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -48,6 +50,8 @@ def learn(
         target: a maze (`"FourRoom"`, a text file), an .npz or HDF5 file or a folder of data, `"gym:ENV_ID"`,
             `"minari:NAME"`, `"ogbench:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays
             of observations or dicts of arrays, or an `Experience`.
+        objective: what is minimised: `"graph-drawing"`, `"generalised"`, `"allo"`, `"omm"`, `"nested"`, or an
+            object of your own with the methods of `laplacian.objectives.Objective`.
         policy: what acts in a Gymnasium environment: a function from observations to actions; None is random.
         out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
         overwrite: replace the run in `out`.
@@ -61,16 +65,18 @@ def learn(
         >>> rep.eigenfunctions([[0.0, 0.0], [0.5, -0.5]]).shape
         (2, 5)
     """
-    chosen = LearnSettings.from_keywords(settings)
+    chosen = LearnSettings.from_keywords(settings | {"objective": name_of(objective)})
+    own = None if isinstance(objective, str) else objective
     if out is None:
         if overwrite or resume:
             raise ConfigError("overwrite and resume go with out; name a run folder")
         opened = _open_in(None, read_source(target), chosen, policy, on_progress)
-        return learn_target(opened, chosen, on_progress=on_progress)
+        return learn_target(opened, chosen, objective=own, on_progress=on_progress)
     return run(
         read_source(target),
         chosen,
         Path(out),
+        objective=own,
         policy=policy,
         overwrite=overwrite,
         resume=resume,
@@ -84,12 +90,14 @@ def run(
     settings: LearnSettings,
     out: Path,
     *,
+    objective: Objective | None = None,
     policy: Policy | None = None,
     overwrite: bool = False,
     resume: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Learn into a run folder, or resume the run that was interrupted there."""
+    check_own(settings, objective)
     folder = RunFolder(out)
     with uncounted("opening", on_progress):
         described = describe(source, _collecting(on_progress))
@@ -106,7 +114,7 @@ def run(
         with uncounted("saving", on_progress):
             _keep_experience(folder, target)
         representation, trained = learn_resolved(
-            target, resolved, tried=tried, checkpoints=folder, on_progress=on_progress
+            target, resolved, tried=tried, objective=objective, checkpoints=folder, on_progress=on_progress
         )
         representation.save(folder.representation)
         with uncounted("evaluating", on_progress):
@@ -120,6 +128,7 @@ def run(
             "compile_seconds": begun["compile_seconds"] + trained.compile_seconds,
             "prepare_seconds": begun["prepare_seconds"] + trained.prepare_seconds,
             "surviving_dimensions": _last(folder.metrics(), "surviving_dimensions"),
+            "eigenvalues_of_objective": representation.config.get("eigenvalues_of_objective"),
             "settings": representation.config["settings"],
             "run": str(out),
             "version": __version__,
@@ -163,6 +172,8 @@ def reopen_target(
         raise ConfigError(f"{out} holds an agent; its φ, if it has one, is in {out / 'representation'}")
     if config.get("kind") == "reacher":
         raise ConfigError(f"{out} holds a reacher; its φ is in {folder.representation}")
+    if config.get("kind") == "options":
+        raise ConfigError(f"{out} holds options, not a representation; name the run of lapwing learn")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)

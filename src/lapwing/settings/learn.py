@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, nearest
 from lapwing.settings.checks import (
     MOST_STEPS,
     SavedSettings,
@@ -25,6 +25,8 @@ from lapwing.settings.checks import (
 
 Estimator = Literal["sampled", "pairwise", "exact", "closed-form"]
 EncoderName = Literal["linear", "mlp", "fourier", "conv", "bumps"]
+OBJECTIVES = ("graph-drawing", "generalised", "allo", "omm", "nested")
+"""What `objective` can be; besides, a user's own, as module:Class."""
 Schedule = Literal["constant", "cosine"]
 Filter = Literal["soft", "unit", "commute", "biharmonic", "heat"]
 Distance = Literal[Filter, "hitting"]
@@ -71,14 +73,17 @@ class LearnSettings(SavedSettings):
     ] = None
     """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none); or closed-form,
     which takes no gradient steps: the best combination of bumps is solved for."""
+    objective: Annotated[str, tyro.conf.arg(metavar="NAME")] = "graph-drawing"
+    """What is minimised: graph-drawing (the paper), generalised, allo, omm or nested, whose functions are
+    single eigenfunctions in order."""
     lam: Annotated[float | None, chosen_by_lapwing("1 - λ near the dim-th eigenvalue")] = None
     """λ of the multi-step transitions P_λ; 0 is one step."""
     lam_final: Annotated[float | None, chosen_by_lapwing("lam")] = None
     """Anneal λ linearly to this value over the steps (not with exact)."""
     past_end: Literal["discard", "truncate"] = "discard"
     """What becomes of a pair that runs past its episode's end."""
-    beta: Annotated[float | None, chosen_by_lapwing("1; in the preset paper dim/20")] = None
-    """β, the weight of the orthonormality penalty."""
+    beta: Annotated[float | None, chosen_by_lapwing("1; in the preset paper dim/20; with allo 2")] = None
+    """β, the weight of the orthonormality penalty; with allo what the barrier begins with."""
     delta: float = 1.0
     """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
     steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 4,000, else 6,000")] = None
@@ -123,6 +128,10 @@ class LearnSettings(SavedSettings):
         tyro.conf.FlagConversionOff,
     ] = None
     """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
+    image_scale: Annotated[
+        float | None, chosen_by_lapwing("their spread; in the preset paper, with sampled, 1")
+    ] = None
+    """What images, as numbers from 0 to 1, are divided by once the mean image is off."""
     oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
     """Dimensions learned beyond dim, and dropped by the rotation."""
     held_out: Annotated[
@@ -141,6 +150,7 @@ class LearnSettings(SavedSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
         check_kinds(self)
+        _check_objective(self.objective)
         _check_keys(self.keys)
         steps = ("episode_length", "transitions", "steps", "stop")
         check_fields(self, *steps, whole=True, least=1, below=MOST_STEPS)
@@ -152,7 +162,7 @@ class LearnSettings(SavedSettings):
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "lam", "lam_final", least=0, below=1)
-        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", above=0)
+        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", "image_scale", above=0)
         _check_stages(self)
         check_network(self)
         # A dimension or a feature is at least one weight with its moments; an environment some bytes.
@@ -164,6 +174,14 @@ class LearnSettings(SavedSettings):
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
         """The preset that `values` names, with the other values on top; unknown names are refused."""
         return from_preset(PRESETS, "default", _in_tuples(values))
+
+
+def _check_objective(name: Any) -> None:
+    if not isinstance(name, str) or (name not in OBJECTIVES and ":" not in name):
+        raise ConfigError(
+            f"objective must be one of {', '.join(OBJECTIVES)}, not {name!r}; "
+            f"{nearest(str(name), OBJECTIVES)}"
+        )
 
 
 def _check_keys(keys: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int, Scalar
 
 from lapwing.laplacian.encoders import Encoder, embed
-from lapwing.laplacian.objectives import pairwise_loss
+from lapwing.laplacian.objectives.drawing import pairwise_loss
 from lapwing.laplacian.sampling import annealed_lam
 from lapwing.settings.learn import LearnSettings, RewardForm
 from lapwing.shaping.rewards import FORMS, Goal, Step, ToGoal, action_rewards, to_goal

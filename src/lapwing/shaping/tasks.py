@@ -10,7 +10,7 @@ from lapwing.envs.gridworld import GridWorld, Observation
 from lapwing.errors import ConfigError
 from lapwing.laplacian.chain import multi_step_eigenvalues, true_chain
 from lapwing.laplacian.distances import euclidean, mean_distance, measure_of, spectral_weights
-from lapwing.laplacian.objectives import surviving_scale
+from lapwing.laplacian.objectives.drawing import surviving_scale
 from lapwing.laplacian.representation import Representation
 from lapwing.settings.learn import Distance, RewardForm
 from lapwing.shaping.rewards import (
