@@ -1,4 +1,4 @@
-"""What each command does: `learn`, `data`, `evaluate`, `explore`, `audit`, `solve`, `train` and so on.
+"""What each command of `lapwing` does.
 
 Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
@@ -15,6 +15,7 @@ from lapwing.cli.options import (
     Evaluate,
     Explore,
     Learn,
+    Options,
     Reach,
     Reproduce,
     Solve,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from lapwing.figures.reproduce import Reproduced
     from lapwing.runs.learn import Outcome
+    from lapwing.runs.options import OptionsOutcome
     from lapwing.runs.reach import ReachOutcome
     from lapwing.runs.train_ddpg import ControlOutcome
     from lapwing.runs.train_dqn import AgentOutcome
@@ -69,6 +71,7 @@ def _evaluate(command: Evaluate) -> None:
     from lapwing.compilation import kept_programs
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
+    from lapwing.runs.options import reopen_options
     from lapwing.runs.reach import reopen_reach
     from lapwing.runs.train_ddpg import reopen_control
     from lapwing.runs.train_dqn import reopen_agent
@@ -80,6 +83,8 @@ def _evaluate(command: Evaluate) -> None:
     with kept_programs(), held(out):
         if config.get("kind") == "reacher":
             _show_reach(reopen_reach(out), out, console, as_json=command.json)
+        elif config.get("kind") == "options":
+            _show_options(reopen_options(out), out, console, as_json=command.json)
         elif is_agent and config["target"]["kind"] == "arena":
             _show_control(reopen_control(out), out, console, as_json=command.json)
         elif is_agent:
@@ -193,6 +198,17 @@ def _reach(command: Reach) -> None:
     run_in_folder(command, work, _show_reach, "-reach")
 
 
+def _options(command: Options) -> None:
+    from lapwing.data.source import read_source
+    from lapwing.runs.options import run_options
+
+    if not command.target:
+        raise ConfigError("name a target: lapwing options FourRoom, PlaneFourRoom, gym:MountainCar-v0")
+    source, settings = read_source(command.target), command.settings()
+    work = partial(run_options, source, settings, representation=command.representation)
+    run_in_folder(command, work, _show_options, "-options")
+
+
 def _reproduce(command: Reproduce) -> None:
     from lapwing.cli.progress import dashboard, stderr_console
     from lapwing.figures import FIGURES, find_study
@@ -266,6 +282,12 @@ def _show_reach(outcome: "ReachOutcome", out: Path, console: "Console", *, as_js
     show_run(outcome, reach_table, draw_reach, out, console, as_json)
 
 
+def _show_options(outcome: "OptionsOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.options_report import draw_options_run, options_report
+
+    show_run(outcome, options_report, draw_options_run, out, console, as_json)
+
+
 COMMANDS: dict[type, Callable[[Any], None]] = {
     Learn: _learn,
     Data: _data,
@@ -276,5 +298,6 @@ COMMANDS: dict[type, Callable[[Any], None]] = {
     Train: _train,
     TrainInArena: _train_in_arena,
     Reach: _reach,
+    Options: _options,
     Reproduce: _reproduce,
 }

@@ -13,6 +13,7 @@ import tyro
 from lapwing.settings.agents import AgentSettings, ControlSettings
 from lapwing.settings.checks import chosen_by_lapwing
 from lapwing.settings.learn import LearnSettings
+from lapwing.settings.options import OptionsSettings
 from lapwing.settings.reach import ReachSettings
 
 
@@ -274,6 +275,29 @@ class Reach(RunOptions, ReachSettings):
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
     """Data with actions (an .npz or .hdf5 file, a folder, minari:NAME, ogbench:NAME), or what it is collected
     from by random actions: a maze, a plane, an arena, gym:ENV_ID."""
+    representation: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first)")
+    ] = None
+    """A run of lapwing learn on the same observations, or a saved representation."""
+
+
+@dataclass(frozen=True)
+class Options(RunOptions, OptionsSettings):
+    """Make options of eigenfunctions, and measure what they do to a random walk.
+
+    lapwing options FourRoom: learns φ first, then 16 eigenoptions, beside those of exact eigenvectors.
+
+    lapwing options GridRoom-16 --kind covering --count 8: join the ends of the slowest function.
+
+    lapwing options HardMaze --exact: of exact eigenvectors alone; nothing is learned.
+
+    lapwing options PlaneFourRoom --count 4: continuous positions, where DQN learns each option.
+
+    lapwing options gym:MountainCar-v0: a Gymnasium environment with discrete actions.
+    """
+
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
+    """A maze (FourRoom, GridRoom-16, a text file), a plane (PlaneFourRoom), or gym:ENV_ID."""
     representation: Annotated[
         Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first)")
     ] = None
