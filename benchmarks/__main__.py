@@ -55,6 +55,7 @@ FILES = {
     "options.md": ("Options, measured", ("options",)),
     "default_reward.md": ("The wrapper's default reward, measured", ("default_reward",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
+    "lap_reach.md": ("The Laplacian baseline behind `lapwing reach`, measured", ("lap_reach",)),
 }
 """What --write puts where."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)
