@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 
 SUMMARIES = {
-    "learn": "Learn a representation, evaluate it and draw it: lapwing learn FourRoom",
+    "learn": "Learn a representation and measure it: lapwing learn FourRoom",
     "data": "Say what is in a data set: lapwing data inspect data.npz",
     "evaluate": "Measure a finished run again: lapwing evaluate runs/FourRoom",
+    "explore": "Look at a run in the browser: lapwing explore runs/FourRoom",
     "audit": "Judge shaped rewards before training: lapwing audit HardMaze",
     "solve": "Solve any reward in a maze at once: lapwing solve FourRoom --reward goal=1,1",
-    "reach": "Go to any goal, from data with actions: lapwing reach PlaneHardMaze",
+    "reach": "Go to any goal, from data: lapwing reach PlaneHardMaze",
+    "options": "Options that explore, made of φ: lapwing options FourRoom",
     "train": "Train an agent on a shaped reward: lapwing train HardMaze",
     "reproduce": "Make a figure of the paper: lapwing reproduce fig4",
 }

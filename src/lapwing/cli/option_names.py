@@ -4,7 +4,19 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Explore,
+    Learn,
+    Options,
+    Reach,
+    Reproduce,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.errors import ConfigError, nearest
 
 COMMANDS: dict[str, tuple[type, ...]] = {
@@ -12,8 +24,10 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "data": (Data,),
     "evaluate": (Evaluate,),
     "audit": (Audit,),
+    "explore": (Explore,),
     "solve": (Solve,),
     "reach": (Reach,),
+    "options": (Options,),
     "train": (Train, TrainInArena),
     "reproduce": (Reproduce,),
 }

@@ -9,7 +9,19 @@ import tyro
 from lapwing._version import __version__
 from lapwing.cli.help import ABOUT, SUMMARIES, grouped_help
 from lapwing.cli.option_names import COMMANDS, check_options
-from lapwing.cli.options import Audit, Data, Evaluate, Learn, Reach, Reproduce, Solve, Train, TrainInArena
+from lapwing.cli.options import (
+    Audit,
+    Data,
+    Evaluate,
+    Explore,
+    Learn,
+    Options,
+    Reach,
+    Reproduce,
+    Solve,
+    Train,
+    TrainInArena,
+)
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings.agents import CONTROL_PRESETS
@@ -63,14 +75,16 @@ def parse(arguments: list[str]) -> Any:
     learn = _subcommand("learn", Learn, about, default=default)
     data = _subcommand("data", Data, about)
     evaluate = _subcommand("evaluate", Evaluate, about)
+    explore = _subcommand("explore", Explore, about)
     audit = _subcommand("audit", Audit, about)
     solve = _subcommand("solve", Solve, about)
     train = _train_options(target if command == "train" else "", arguments, about)
     reach = _subcommand("reach", Reach, about)
+    options = _subcommand("options", Options, about)
     reproduce = _subcommand("reproduce", Reproduce, about)
     with grouped_help(command):
         return tyro.cli(
-            learn | data | evaluate | audit | solve | train | reach | reproduce,  # type: ignore[arg-type]
+            learn | data | evaluate | explore | audit | solve | train | reach | options | reproduce,  # type: ignore[arg-type]
             prog="lapwing",
             description=ABOUT,
             args=arguments,
@@ -146,6 +160,7 @@ _TARGETED: dict[str, tuple[type, ...]] = {
     "solve": (Solve,),
     "train": (Train, TrainInArena),
     "reach": (Reach,),
+    "options": (Options,),
     "reproduce": (Reproduce,),
 }
 """The commands with one target, and their options."""

@@ -13,7 +13,6 @@ from lapwing.laplacian.representation import Representation
 from lapwing.mazes import parse_maze
 from lapwing.plots.reaching import draw_arena_maps
 from lapwing.plots.representations import (
-    DIVERGING,
     draw_distances,
     draw_distances_over_features,
     draw_eigenfunctions,
@@ -23,6 +22,7 @@ from lapwing.plots.representations import (
     telling_features,
     title_of,
 )
+from lapwing.plots.style import DISTANCES, DIVERGING
 
 Picture = Literal["eigenfunctions", "distances", "embedding", "spectrum"]
 SHOWN_IN_ARENA = 8
@@ -128,7 +128,7 @@ def _over_arena(representation: Representation, arena: Arena, kind: Picture) -> 
         return draw_arena_maps(arena, maps, cmap=DIVERGING)
     maps = {"shortest path": arena.path_lengths(arena.points)}
     maps |= _distances(representation, states, goal_observation(arena, whole=whole))
-    return draw_arena_maps(arena, maps, cmap="viridis_r")
+    return draw_arena_maps(arena, maps, cmap=DISTANCES)
 
 
 def _over_features(representation: Representation, observations: np.ndarray, kind: Picture) -> Figure:

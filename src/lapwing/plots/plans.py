@@ -7,6 +7,8 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from lapwing.plots.style import DISTANCES
+
 REACHED, MISSED = "#2a9d4a", "#c83c32"
 PLAN = "#2b6cb0"
 FLOOR = "#c9ced6"
@@ -80,7 +82,7 @@ def draw_steps_to(places: np.ndarray, steps: np.ndarray, goal: np.ndarray) -> Fi
     figure, axis = _axes()
     finite = np.isfinite(steps)
     axis.plot(*places[~finite].T, ".", color=FLOOR, ms=3)
-    dots = axis.scatter(*places[finite].T, c=steps[finite], cmap="viridis_r", s=12)
+    dots = axis.scatter(*places[finite].T, c=steps[finite], cmap=DISTANCES, s=12)
     axis.plot(*goal, "*", color="red", ms=12)
     figure.colorbar(dots, ax=axis, shrink=0.8, label="steps to the goal")
     return figure

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle, Rectangle
 from lapwing.agents.evaluation import SUCCESS_RATE
 from lapwing.envs.arena import Arena
 from lapwing.plots.curves import Column, Curve, colours_of, draw_columns, draw_curves
-from lapwing.plots.representations import WALL
+from lapwing.plots.style import DISTANCES, WALL
 
 
 def arena_column(arena: Arena, distances: dict[str, np.ndarray], curves: dict[str, Curve]) -> Column:
@@ -23,7 +23,7 @@ def arena_column(arena: Arena, distances: dict[str, np.ndarray], curves: dict[st
         distances: by title, the distance to the goal from each of the arena's points.
         curves: by reward, success over the steps.
     """
-    maps = {title: partial(_draw_values, arena, values, "viridis_r") for title, values in distances.items()}
+    maps = {title: partial(_draw_values, arena, values, DISTANCES) for title, values in distances.items()}
     return Column(maps, curves, SUCCESS_RATE)
 
 

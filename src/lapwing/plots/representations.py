@@ -9,10 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lapwing.envs.gridworld import AGENT, GridWorld
 from lapwing.laplacian.evaluate import rank_correlation
-
-LEARNED, EXACT = "#1f77b4", "#d95f02"
-WALL = "#3a3f4b"
-DIVERGING = "RdBu_r"
+from lapwing.plots.style import DISTANCES, DIVERGING, EXACT, LEARNED, WALL
 
 
 def draw_map(axis, world: GridWorld, values: np.ndarray, **options: Any):
@@ -82,7 +79,7 @@ def draw_distances(world: GridWorld, distances: dict[str, np.ndarray], goal_stat
     for axis in axes[len(distances) :]:
         axis.set_axis_off()
     for axis, (title, values) in zip(axes, distances.items(), strict=False):
-        image = draw_map(axis, world, values, cmap="viridis_r")
+        image = draw_map(axis, world, values, cmap=DISTANCES)
         axis.plot(column, row, "*", color="red", ms=9)
         axis.set_title(title, fontsize=9)
         axis.set_axis_off()
@@ -182,7 +179,7 @@ def draw_distances_over_features(
         goal: the state that they lead to, which gets a star.
         rows_and_columns: whether the features are a row, which counts downwards, and a column.
     """
-    figure = _scattered(points, names, distances, "viridis_r", rows_and_columns=rows_and_columns)
+    figure = _scattered(points, names, distances, DISTANCES, rows_and_columns=rows_and_columns)
     there = points[goal, ::-1] if rows_and_columns else points[goal]
     for axis in figure.axes[: len(distances)]:
         axis.plot(*there, "*", color="red", ms=10)

@@ -11,6 +11,7 @@ from lapwing.envs.gridworld import AGENT, GOAL
 from lapwing.mazes import MOVES
 from lapwing.plots.curves import Column, Curve
 from lapwing.plots.representations import draw_map
+from lapwing.plots.style import DISTANCES, REWARDS
 from lapwing.shaping.audit import Audit, greedy_policy
 from lapwing.shaping.tasks import GridTask
 
@@ -28,7 +29,7 @@ def draw_audits(task: GridTask, audits: Sequence[Audit], *, columns: int = 4) ->
     for axis in axes:
         axis.set_axis_off()
     for axis, audit in zip(axes, audits, strict=False):
-        image = draw_map(axis, task.world, audit.landing, cmap="viridis")
+        image = draw_map(axis, task.world, audit.landing, cmap=REWARDS)
         _draw_arrows(axis, task, greedy_policy(audit.landing[task.world.next_state]))
         optima = task.world.cells[audit.optima]
         axis.plot(optima[:, 1], optima[:, 0], "x", color="red", ms=7, mew=2)
@@ -43,7 +44,7 @@ def draw_policy(task: GridTask, q_table: np.ndarray) -> Figure:
     figure = Figure(figsize=(4.6, 4.2), layout="constrained")
     axis = figure.subplots()
     axis.set_axis_off()
-    image = draw_map(axis, task.world, q_table.max(axis=1), cmap="viridis")
+    image = draw_map(axis, task.world, q_table.max(axis=1), cmap=REWARDS)
     best = np.eye(q_table.shape[1])[q_table.argmax(axis=1)]
     _draw_arrows(axis, task, best)
     _mark_goal(axis, task)
@@ -97,7 +98,7 @@ def draw_goal_maps(maps: Mapping[str, tuple[GridTask, np.ndarray, np.ndarray]], 
     figure = Figure(figsize=(4.2 * len(maps), 3.8), layout="constrained")
     axes = np.ravel(figure.subplots(1, len(maps), squeeze=False))
     for axis, (title, (task, values, optima)) in zip(axes, maps.items(), strict=True):
-        image = draw_map(axis, task.world, values, cmap="viridis")
+        image = draw_map(axis, task.world, values, cmap=REWARDS)
         cells = task.world.cells[optima]
         axis.plot(cells[:, 1], cells[:, 0], "x", color="red", ms=8, mew=2)
         _mark_goal(axis, task)
@@ -114,7 +115,7 @@ def maze_column(task: GridTask, distances: dict[str, np.ndarray], curves: dict[s
 
 
 def _draw_distance(task: GridTask, values: np.ndarray, axis) -> Any:
-    image = draw_map(axis, task.world, values, cmap="viridis_r")
+    image = draw_map(axis, task.world, values, cmap=DISTANCES)
     _mark_goal(axis, task)
     return image
 

@@ -5,7 +5,8 @@ from matplotlib.figure import Figure
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import MOVES
-from lapwing.plots.representations import DIVERGING, draw_map
+from lapwing.plots.representations import draw_map
+from lapwing.plots.style import DIVERGING, REWARDS
 
 _ARROWS = np.array([*MOVES.values(), (0, 0)])
 
@@ -21,7 +22,7 @@ def draw_solution(
     limit = float(np.abs(rewards).max(initial=0.0)) or 1.0
     image = draw_map(left, world, rewards, cmap=DIVERGING, vmin=-limit, vmax=limit)
     figure.colorbar(image, ax=left, shrink=0.7, label="reward")
-    image = draw_map(right, world, values, cmap="viridis")
+    image = draw_map(right, world, values, cmap=REWARDS)
     figure.colorbar(image, ax=right, shrink=0.7, label="value")
     _draw_moves(right, world, actions)
     for axis in (left, right):

@@ -1,0 +1,214 @@
+"""What of a representation goes into its page, and what is left out so that the page stays small."""
+
+import base64
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from lapwing._version import __version__
+from lapwing.errors import ConfigError
+from lapwing.exploring.arrays import packed, scaled, text_size
+from lapwing.exploring.commands import command_line, python_lines
+from lapwing.exploring.network import network_of, network_size
+from lapwing.exploring.opening import Opened, functions_at
+from lapwing.exploring.plans import plan_of
+from lapwing.exploring.scenes import described
+from lapwing.laplacian.evaluate import SAME_EIGENVALUE, exact_spectrum
+from lapwing.laplacian.representation import Representation
+
+LARGEST_PAGE = 1_500_000
+"""Bytes."""
+RESERVED = 180_000
+"""So many of these are for the program of the page and for plain text."""
+FEWER = (1.0, 0.6, 0.4, 0.2, 0.1)
+"""Shares of the states, and of the eigenfunctions, that are tried until it fits."""
+LARGEST_PICTURE = 200
+"""Pixels of an image along a side."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What fits into a page."""
+
+    states: int
+    columns: int
+    network: bool
+    pictures: int = 0
+
+
+def payload(opened: Opened) -> dict[str, Any]:
+    """All data of a page, as JSON can hold it."""
+    representation = opened.representation
+    if opened.scene.observations is None:
+        phi, functions = None, np.asarray(representation.reference, np.float64)
+    else:
+        phi, functions = functions_at(representation, opened.scene.observations)
+    pictures = _pictures(opened.scene.observations)
+    plan = planned(opened, functions.shape, pictures)
+    if opened.scene.discrete or plan.states >= len(functions):
+        scene, rows = opened.scene, np.arange(len(functions))
+    else:
+        rows = np.sort(np.random.default_rng(0).permutation(len(functions))[: plan.states])
+        scene = opened.scene.taken(rows)
+    columns, chain = plan.columns, opened.scene.chain
+    exact = None
+    if chain is not None and len(rows) == chain.n_states and representation.rotated:
+        exact = scaled(aligned_exact(chain, functions[:, :columns]), "i1")
+    whole = columns == functions.shape[1]
+    vectors = scene.observations if scene.observations is not None and scene.observations.ndim == 2 else None
+    return {
+        "version": __version__,
+        "title": str(opened.result.get("target") or representation.config.get("target") or "representation"),
+        "about": repr(representation),
+        "scene": described(scene)
+        | {
+            "points": packed(scene.points.astype(np.float32)),
+            "neighbours": packed(scene.neighbours()) if len(rows) > 1 else None,
+            "actions": scene.moves is not None,
+        },
+        "observations": None if vectors is None else packed(vectors.astype(np.float32)),
+        "functions": scaled(functions[rows][:, :columns]),
+        "phi": scaled(phi[rows]) if phi is not None and whole else None,
+        "exact": exact,
+        "coefficients": packed(representation.coefficients[:, :columns].astype(np.float32)),
+        "filters": _filters(representation, columns, soft=phi is not None and whole),
+        "defaultFilter": representation.default_filter,
+        "rotated": representation.rotated,
+        "spectrum": _spectrum(representation, opened.result, columns),
+        "network": network_of(representation) if plan.network else None,
+        "pictures": pictures[: plan.pictures],
+        "plan": None if opened.reacher is None else plan_of(opened.reacher, opened.scene),
+        "learning": _learning(opened),
+        "run": _provenance(opened),
+        "remarks": [*scene.remarks, *remarks(opened, plan, functions.shape)],
+    }
+
+
+def planned(opened: Opened, shape: tuple[int, ...], pictures: list[str]) -> Plan:
+    """The first of what could be shown that fits: fewer states, then no network, then fewer functions."""
+    states, columns = shape
+    scene, network = opened.scene, network_size(opened.representation)
+    observations = scene.observations
+    features = observations.shape[1] if observations is not None and observations.ndim == 2 else 0
+    drawn = sum(map(len, pictures))
+    budget = LARGEST_PAGE - RESERVED
+    shares = (1.0,) if scene.discrete else FEWER
+    for columns_share in FEWER:
+        kept = max(2, int(columns * columns_share))
+        spectral = 2 * kept + (2 * opened.representation.spec.dim if kept == columns else 0)
+        spectral += kept if scene.chain is not None else 0
+        for with_network in (True, False):
+            for share in shares:
+                count = max(1, int(states * share))
+                each = spectral + 8 + 4 * features + 4 * 8
+                size = text_size(count * each, 1) + with_network * network
+                if size <= budget:
+                    room = (budget - size) / max(drawn, 1)
+                    return Plan(count, kept, with_network, int(min(1.0, room) * min(len(pictures), count)))
+    raise ConfigError(
+        f"{states:,} states are too many for a page of {LARGEST_PAGE / 1e6:.1f} MB; explore a smaller maze"
+    )
+
+
+def remarks(opened: Opened, plan: Plan, shape: tuple[int, ...]) -> list[str]:
+    """What was left out, in words."""
+    found = []
+    if plan.states < shape[0] and not opened.scene.discrete:
+        found.append(f"{plan.states:,} of {shape[0]:,} states are shown, so that the page stays small")
+    if plan.columns < shape[1]:
+        found.append(f"{plan.columns} of {shape[1]} eigenfunctions are shown, so that the page stays small")
+    if not plan.network:
+        found.append("the network is too large for the page, so φ is known at the states shown alone")
+    return found
+
+
+def aligned_exact(chain: Any, functions: np.ndarray) -> np.ndarray:
+    """Of each eigenspace the function nearest to the learned one: its projection, with E[f²] = 1.
+
+    Where an eigenvalue is single, it is the exact eigenfunction, turned to the sign of the learned one.
+    """
+    spectrum = exact_spectrum(chain, functions.shape[1])
+    overlaps = spectrum.functions.T @ (chain.rho[:, None] * functions)
+    count = min(functions.shape[1], len(spectrum.eigenvalues))
+    same = np.abs(spectrum.eigenvalues[:, None] - spectrum.eigenvalues[None, :count]) <= SAME_EIGENVALUE
+    projected = spectrum.functions @ np.where(same, overlaps[:, :count], 0.0)
+    size = np.sqrt(chain.rho @ projected**2)
+    found = np.zeros_like(functions)
+    found[:, :count] = projected / np.where(size > 0, size, 1.0)
+    return found
+
+
+def _filters(representation: Representation, columns: int, *, soft: bool) -> dict[str, Any]:
+    """What each filter multiplies the eigenfunctions after the constant with; `soft` takes φ itself."""
+    weights: dict[str, Any] = {
+        name: representation.filter_weights(name)[: columns - 1].astype(float).tolist()
+        for name in representation.distances
+        if name != "soft"
+    }
+    return weights | ({"soft": None} if soft or not weights else {})
+
+
+def _spectrum(representation: Representation, result: dict[str, Any], columns: int) -> dict[str, Any]:
+    held_out = result.get("held_out") or representation.config.get("held_out") or {}
+    return {
+        "learned": representation.eigenvalues[:columns].astype(float).tolist(),
+        "exact": result.get("eigenvalues_exact"),
+        "cosine": result.get("cosine"),
+        "operator": result.get("operator"),
+        "heldOut": held_out.get("eigenvalues"),
+        "spread": held_out.get("spread"),
+        "trusted": representation.config.get("trusted"),
+    }
+
+
+def _learning(opened: Opened) -> dict[str, Any] | None:
+    """The curves of training, or what was tried."""
+    rows = [row for row in opened.metrics if "loss" in row]
+    if rows:
+        every = -(-len(rows) // 400)
+        rows = [*rows[:-1:every], rows[-1]]
+        names = [name for name in ("loss", "graph_drawing", "penalty") if name in rows[0]]
+        return {"step": [row["step"] for row in rows]} | {
+            "series": {name: [row.get(name) for row in rows] for name in names}
+        }
+    tried = opened.representation.config.get("tried")
+    return {"tried": tried} if tried else None
+
+
+def _provenance(opened: Opened) -> dict[str, Any]:
+    representation = opened.representation
+    numbers = {
+        name: value
+        for name, value in opened.result.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return {
+        "path": None if opened.path is None else str(opened.path),
+        "settings": representation.config.get("settings", {}),
+        "measures": numbers,
+        "distances": opened.result.get("distance_correlation"),
+        "source": {name: value for name, value in opened.source.items() if name != "text"},
+        "sha256": representation.sha256(),
+        "command": command_line(opened),
+        "python": python_lines(opened),
+    }
+
+
+def _pictures(observations: np.ndarray | None) -> list[str]:
+    """Images as PNG, in base64; none where observations are no images."""
+    if observations is None or observations.ndim != 4 or observations.shape[-1] not in (1, 3):
+        return []
+    return [_png(image) for image in observations]
+
+
+def _png(image: np.ndarray) -> str:
+    whole = image if image.dtype == np.uint8 else np.clip(255 * image, 0, 255).astype(np.uint8)
+    picture = Image.fromarray(whole[..., 0] if whole.shape[-1] == 1 else whole)
+    if max(picture.size) > LARGEST_PICTURE:
+        picture.thumbnail((LARGEST_PICTURE, LARGEST_PICTURE))
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")

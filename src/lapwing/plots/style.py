@@ -1,0 +1,10 @@
+"""Colours that all drawings and the explorer share; maps that colour-blind readers can tell apart."""
+
+LEARNED, EXACT = "#1f77b4", "#d95f02"
+WALL = "#3a3f4b"
+DIVERGING = "RdBu_r"
+"""Of eigenfunctions and rewards, with 0 in the middle."""
+DISTANCES = "viridis_r"
+"""Of distances: bright at the goal."""
+REWARDS = "viridis"
+"""Of values and shaped rewards: bright where they are high."""

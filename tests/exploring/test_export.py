@@ -1,0 +1,114 @@
+"""What goes into a page, and what is left out of it."""
+
+import base64
+import json
+import re
+import struct
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import lapwing
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import ConfigError
+from lapwing.exploring.arrays import packed, rounded, scaled
+from lapwing.exploring.explore import explore
+from lapwing.exploring.export import LARGEST_PAGE, aligned_exact
+from lapwing.exploring.opening import open_run
+from lapwing.exploring.page import PROGRAM, program
+from lapwing.exploring.scenes import spread_rows
+from lapwing.laplacian.chain import true_chain
+from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.mazes import read_maze
+from tests.support.representations import random_representation
+
+
+def data_of(path) -> dict:
+    """What a page holds."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"))
+    return json.loads(found[1])
+
+
+def test_arrays_come_back():
+    array = np.random.default_rng(0).normal(size=(7, 3)) * [1, 100, 1e-4]
+    text = packed(array)
+    assert_allclose(np.frombuffer(base64.b64decode(text["data"]), "<f4").reshape(7, 3), array, rtol=1e-6)
+    whole = scaled(array)
+    numbers = np.frombuffer(base64.b64decode(whole["data"]), "<i2").reshape(7, 3) * whole["scale"]
+    assert np.all(np.abs(numbers - array) <= np.abs(array).max(axis=0) / 60_000)
+    short = base64.b64decode(rounded(array)["data"])
+    values = [struct.unpack("<f", b"\0" + short[i : i + 3])[0] for i in range(0, len(short), 3)]
+    assert_allclose(np.reshape(values, (7, 3)), array, rtol=2**-16)
+
+
+def test_a_run_has_its_numbers_in_its_page(four_room_run, four_room, tmp_path):
+    page = explore(four_room_run, out=tmp_path / "page.html", show=False)
+    data = data_of(page)
+    assert page.stat().st_size <= LARGEST_PAGE
+    assert_allclose(data["spectrum"]["learned"], four_room.eigenvalues)
+    assert data["functions"]["shape"] == [152, 4]
+    assert data["run"]["sha256"] == four_room.sha256()
+    assert data["run"]["command"].startswith("lapwing learn FourRoom ")
+    assert "--transitions 5000" in data["run"]["command"]
+    assert data["remarks"] == []
+
+
+def test_the_words_that_remake_a_run_make_the_same(four_room_run, four_room):
+    data = explore(four_room_run, show=False).parent / "explorer.html"
+    lines = data_of(data)["run"]["python"].splitlines()
+    made = next(line for line in lines if "lapwing.learn(" in line).partition(" = ")[2]
+    again = eval(made.partition(", out=")[0] + ")", {"lapwing": lapwing})
+    assert again.sha256() == four_room.sha256()
+
+
+def test_the_exact_function_is_the_projection_on_its_eigenspace():
+    chain = true_chain(GridWorld(read_maze("FourRoom")).transition_matrix())
+    values, functions = chain.eigenpairs(6)
+    turned = functions.copy()
+    turned[:, 1] = (functions[:, 1] + functions[:, 2]) / np.sqrt(2)  # λ₂ = λ₃
+    turned[:, 3] *= -1
+    assert abs(values[1] - values[2]) < 1e-9
+    found = aligned_exact(chain, turned)
+    assert_allclose(found[:, [1, 3, 4]], turned[:, [1, 3, 4]], atol=1e-6)
+
+
+def test_what_is_too_large_is_left_out_and_said():
+    from lapwing.exploring.export import payload
+    from lapwing.exploring.opening import open_representation
+
+    rep = random_representation(EncoderSpec("mlp", (2,), 10, None, (700, 700)))
+    data = payload(open_representation(rep, np.random.default_rng(0).normal(size=(500, 2))))
+    assert data["network"] is None
+    assert any("network" in remark for remark in data["remarks"])
+    many = random_representation(EncoderSpec("mlp", (60,), 40, None, (8,)))
+    data = payload(open_representation(many, np.random.default_rng(0).normal(size=(9_000, 60))))
+    assert len(json.dumps(data)) < LARGEST_PAGE
+    assert any("of 9,000 states" in remark for remark in data["remarks"])
+
+
+def test_thinned_points_are_spread():
+    points = np.random.default_rng(0).normal(size=(5_000, 2)) * [1, 3]
+    kept = points[spread_rows(points, 400)]
+    assert 200 < len(kept) <= 400
+    assert np.ptp(kept, axis=0) == pytest.approx(np.ptp(points, axis=0), rel=0.2)
+
+
+def test_names_at_the_top_of_the_modules_differ():
+    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", program(), flags=re.MULTILINE)
+    assert len(PROGRAM) == len(set(PROGRAM))
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("left", ["nothing", "no result"])
+def test_what_is_no_finished_run_is_refused(four_room_run, tmp_path, left):
+    if left == "no result":
+        for name in ("config.json", "representation.safetensors"):
+            (tmp_path / name).write_bytes((four_room_run / name).read_bytes())
+    with pytest.raises(ConfigError, match=str(tmp_path)):
+        open_run(tmp_path)
+
+
+def test_observations_go_with_a_representation_only(four_room_run):
+    with pytest.raises(ConfigError, match="observations"):
+        explore(four_room_run, np.zeros((3, 2)))
