@@ -57,8 +57,8 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         )
     if still := _zeros(result["eigenvalues"]):
         return Verdict(
-            f"{words}. But no episode changes {names_of(still)}: the data falls into parts, and these functions "
-            "tell the parts apart.",
+            f"{words}. But no episode changes {names_of(still)}: the data falls into parts, and these "
+            "functions tell the parts apart.",
             "leave out of the observations what stays the same in an episode, such as a goal; or data that "
             "joins the parts.",
         )

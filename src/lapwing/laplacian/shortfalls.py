@@ -34,7 +34,7 @@ def warn_of_still_features(target: Target, seed: int) -> None:
         named = ", ".join(map(str, still[:8])) + (", …" if len(still) > 8 else "")
         _say(
             f"{len(still)} of {here.shape[1]} features ({named}, counted from 0) stay the same within an "
-            f"episode and differ between episodes, in {SOME_TRANSITIONS:,} transitions drawn, as a goal does: "
+            f"episode and differ between episodes, in {SOME_TRANSITIONS:,} transitions drawn, as goals do: "
             "the first eigenfunctions tell episodes apart by them; leave them out of the observations"
         )
 
