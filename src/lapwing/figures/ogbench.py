@@ -135,8 +135,8 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
     lines += [
         "Published: GCBC to HIQL of Park et al., *OGBench: Benchmarking Offline Goal-Conditioned RL*, 2025. "
         "Rows with an asterisk, and all of SAW and ALPS (Shehmar et al., ICML 2026), are second-hand and not "
-        "read in the papers. Those of ALPS, and of QRL in large- and giant-stitch, agree with a published summary "
-        "of the ALPS paper; the others were not found elsewhere.",
+        "read in the papers. Those of ALPS, and of QRL in large- and giant-stitch, agree with a published "
+        "summary of the ALPS paper; the others were not found elsewhere.",
         "",
         "## By task",
         "",
