@@ -115,6 +115,12 @@ class Policy:
     def __repr__(self) -> str:
         return f"Policy(gamma={self.gamma:g}, {self.model!r})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from lapwing.plots.notebooks import policy_html
+
+        return policy_html(self)
+
     def q(self, observations) -> np.ndarray:
         """Q(s, a) of each action: the return of a, and of the best actions after it."""
         batch = np.asarray(observations)
