@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lapwing.solving.model import Policy
 
 DOTS_PER_INCH = 55
+NONE = 1e-9
+"""An eigenvalue below this is 0 but for rounding."""
 SHOWN = 6
 """So many eigenvalues."""
 
@@ -33,12 +35,14 @@ def representation_html(representation: "Representation") -> str:
     trusted = config.get("trusted")
     rows = {
         "eigenfunctions": representation.dim,
-        "eigenvalues": ", ".join(f"{value:.3g}" for value in np.maximum(values[:SHOWN], 0)) + more,
-        "trusted": "all" if trusted is None else f"{len(trusted)} of {representation.dim}",
+        "eigenvalues": ", ".join(f"{value:.3g}" for value in np.where(values > NONE, values, 0)[:SHOWN])
+        + more,
         "observations": f"of shape {representation.shape}, {representation.spec.name} encoder",
         "distances": ", ".join(representation.distances),
         "look at it": "lapwing.explore(rep)",
     }
+    if trusted is not None:
+        rows["trusted"] = f"{len(trusted)} of {representation.dim}"
     title = f"Representation of {config.get('target', 'data')}"
     return as_html(title, rows, draw_representation(representation))
 
