@@ -11,7 +11,6 @@ from lapwing.envs.ogbench import PointMaze
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
 
-SIZES, KINDS = ("medium", "large", "giant"), ("navigate", "stitch")
 BOUNDS = (
     {"bumps": (600,), "bump_width": (2.0,), "slowness": (0.0,), "cutoff": (1e-9,)},
     {"bumps": (600,), "bump_width": (3.0,), "slowness": (0.0,), "cutoff": (1e-9,)},
@@ -20,9 +19,8 @@ BOUNDS = (
 FIRST = slice(1, 11)
 
 
-def measure() -> list[Row]:
-    rows = [row for size in SIZES for kind in KINDS for row in _maze(size, kind)]
-    return rows + _noise()
+def measure(name: str) -> list[Row]:
+    return _noise() if name == "noise" else _maze(*name.split("-"))
 
 
 def _maze(size: str, kind: str) -> list[Row]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.data.experience import Experience
 from lapwing.laplacian.closed_form import held_out_score
 from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.representation import Representation, embed_batch
@@ -29,8 +30,13 @@ def learn(target: Target, **settings: Any) -> tuple[Representation, float]:
 
 def held_out(representation: Representation, target: Target) -> tuple[float, np.ndarray]:
     """The sum of the eigenvalues on held-out episodes, and the eigenvalues."""
+    return on_episodes(representation, target.held_out_episodes)
+
+
+def on_episodes(representation: Representation, episodes: Experience) -> tuple[float, np.ndarray]:
+    """The same on any episodes."""
     moments = moments_of_experience(
-        target.held_out_episodes, lambda batch: embed_batch(representation.encoder, batch), most=200_000
+        episodes, lambda batch: embed_batch(representation.encoder, batch), most=200_000
     )
     coefficients = np.asarray(representation.coefficients, np.float64)
     return held_out_score(coefficients, moments, representation.config["settings"]["dim"])

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from lapwing.envs.wrap import PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.exploring.explore import explore
+    from lapwing.integrations.eigen_reward import EigenReward, VectorEigenReward
     from lapwing.integrations.metric_logger import metric_logger
     from lapwing.integrations.online_learner import OnlineLearner
+    from lapwing.integrations.option_wrappers import LaplacianOptions, VectorLaplacianOptions
     from lapwing.integrations.sklearn import LaplacianEmbedding as LaplacianEmbedding
     from lapwing.integrations.torch import to_torch as to_torch
     from lapwing.integrations.vector_wrappers import VectorLaplacianObservation, VectorLaplacianReward
@@ -31,16 +33,19 @@ if TYPE_CHECKING:
     from lapwing.laplacian.representation import Representation
     from lapwing.laplacian.target import open_target
     from lapwing.mazes import Maze, parse_maze, read_maze
+    from lapwing.options.option_set import load_options
     from lapwing.reaching.files import load_reacher
     from lapwing.reaching.reacher import Reacher
     from lapwing.runs.compare import compare_rewards
     from lapwing.runs.folder import load
     from lapwing.runs.learn import learn
+    from lapwing.runs.options import discover_options
     from lapwing.runs.reach import reach
     from lapwing.runs.solve import action_model, solve
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
+    from lapwing.solving.files import load_policy
     from lapwing.solving.model import ActionModel, Policy
     from lapwing.sweeps.grid import SweepRun
     from lapwing.sweeps.sweep import sweep
@@ -48,12 +53,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "ActionModel": "solving.model",
     "Agent": "agents.agent",
+    "EigenReward": "integrations.eigen_reward",
     "Experience": "data.experience",
     "Forward": "laplacian.forward",
     "Goal": "shaping.rewards",
     "GoalReward": "shaping.rewards",
     "LaplacianEmbedding": "integrations.sklearn",
     "LaplacianObservation": "integrations.wrappers",
+    "LaplacianOptions": "integrations.option_wrappers",
     "LaplacianReward": "integrations.wrappers",
     "LapwingError": "errors",
     "LapwingWarning": "errors",
@@ -64,17 +71,22 @@ _HOMES = {
     "PastTermination": "envs.wrap",
     "Policy": "solving.model",
     "Representation": "laplacian.representation",
+    "VectorEigenReward": "integrations.eigen_reward",
     "VectorLaplacianObservation": "integrations.vector_wrappers",
+    "VectorLaplacianOptions": "integrations.option_wrappers",
     "VectorLaplacianReward": "integrations.vector_wrappers",
     "action_model": "runs.solve",
     "collect": "data.collect",
     "compare_rewards": "runs.compare",
+    "discover_options": "runs.options",
     "evaluate": "laplacian.evaluate",
     "explore": "exploring.explore",
     "learn": "runs.learn",
     "load": "runs.folder",
     "load_agent": "agents.agent",
     "load_experience": "data.files",
+    "load_options": "options.option_set",
+    "load_policy": "solving.files",
     "load_reacher": "reaching.files",
     "metric_logger": "integrations.metric_logger",
     "save_episodes": "data.folders",
@@ -92,11 +104,13 @@ _HOMES = {
 __all__ = [
     "ActionModel",
     "Agent",
+    "EigenReward",
     "Experience",
     "Forward",
     "Goal",
     "GoalReward",
     "LaplacianObservation",
+    "LaplacianOptions",
     "LaplacianReward",
     "LapwingError",
     "LapwingWarning",
@@ -108,18 +122,23 @@ __all__ = [
     "Reacher",
     "Representation",
     "SweepRun",
+    "VectorEigenReward",
     "VectorLaplacianObservation",
+    "VectorLaplacianOptions",
     "VectorLaplacianReward",
     "__version__",
     "action_model",
     "collect",
     "compare_rewards",
+    "discover_options",
     "evaluate",
     "explore",
     "learn",
     "load",
     "load_agent",
     "load_experience",
+    "load_options",
+    "load_policy",
     "load_reacher",
     "metric_logger",
     "open_target",

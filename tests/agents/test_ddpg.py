@@ -158,6 +158,7 @@ class TestCriticLoss:
         assert float(loss) == pytest.approx(expected, rel=1e-4)
         assert float(metrics["critic/loss"]) == float(loss)
         assert float(metrics["critic/q"]) == to_rounding(values.mean(), values)
+        assert float(metrics["critic/q_highest"]) == to_rounding(values.max(), values)
 
     def test_no_gradient_goes_into_the_target(self):
         critic, target, batch = learner(0).online.critic, learner(1).online, some_batch()

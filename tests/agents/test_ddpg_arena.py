@@ -322,7 +322,9 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
 
 
 class TestRecords:
-    COMMON = frozenset({"critic/loss", "critic/q", "actor/loss", "success", "distance", "step", "seconds"})
+    COMMON = frozenset({"critic/loss", "critic/q", "critic/q_highest", "critic/q_bound", "actor/loss"}) | {
+        *("success", "distance", "step", "seconds")
+    }
 
     @KINDS
     def test_the_rows(self, kind):
@@ -336,6 +338,14 @@ class TestRecords:
         assert run.kept.calls[0] == (0, 80, {}), "before anything is compiled"
         assert run.kept.calls[1:] == [(row["step"], 80, row) for row in run.kept.rows]
         assert run.kept.last == [False] * 19 + [True]
+
+    def test_q_stands_beside_what_no_return_exceeds(self):
+        rewards = whole("fixed").replay.rewards
+        for row in whole("fixed").kept.rows:
+            seen = rewards[: RANDOM + row["step"] // BODIES]
+            assert row["critic/q_bound"] == pytest.approx(10 * seen.max(), rel=1e-5)
+            assert row["critic/q_highest"] >= row["critic/q"] - 1e-6
+        assert {row["critic/q_bound"] for row in whole("online").kept.rows} == {0.0}
 
     def test_an_evaluation_is_of_the_policy_at_that_time(self):
         run = whole("fixed")

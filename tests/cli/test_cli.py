@@ -602,3 +602,13 @@ def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, mes
 def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     told = refused("train", "TwoRoom", "--representation", four_room_run)
     assert "learned on FourRoom, not on this maze TwoRoom" in told
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_that_a_command_is_starting(terminal, monkeypatch, capsys):
+    from lapwing.cli.main import main
+
+    monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
+    with pytest.raises(SystemExit):
+        main(["learn", "NoSuchMaze"])
+    assert ("starting" in capsys.readouterr().err) == terminal

@@ -82,6 +82,29 @@ def test_without_held_out_episodes_nothing_is_trusted():
     assert "--held-out" in following
 
 
+def test_too_few_to_hold_any_out_need_more():
+    _, following = verdict_of(continuous([0]) | {"held_out": None, "transitions": 99})
+    assert "100 transitions" in following
+    assert "--held-out" not in following
+
+
+def test_parts_that_nothing_joins_are_told_whatever_is_trusted():
+    verdict, following = verdict_of(continuous(list(range(6))) | {"parts": 3})
+    assert "3 parts" in verdict
+    assert "part" in following
+    assert "runs/mine" not in following
+
+
+def test_observations_in_no_order_are_told_from_few_data():
+    result = continuous([0])
+    result["held_out"]["eigenvalues"] = [0.0, 0.98, 1.01, 0.99, 1.02, 0.97]
+    verdict, following = verdict_of(result)
+    assert "no more alike" in verdict
+    assert "order" in following
+    result["held_out"]["eigenvalues"][1] = 0.9
+    assert "no more alike" not in verdict_of(result)[0]
+
+
 def test_results_of_earlier_versions_count_from_the_first_on():
     assert trusted_indices({"trusted": 3}) == [0, 1, 2]
     old = continuous(2)

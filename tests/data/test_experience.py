@@ -171,6 +171,11 @@ class TestTabulated:
         np.testing.assert_array_equal(table.observe(np.arange(30)), experience.observations)
         np.testing.assert_array_equal(table.lengths, experience.lengths)
 
+    def test_rows_that_stay_do_not_recur(self):
+        seen = np.repeat(np.random.default_rng(0).random((50, 2)).astype(np.float32), 4, axis=0)
+        assert Experience(seen, [100, 100]).tabulated().n_states is None
+        assert Experience(np.tile(seen, (3, 1)), [200] * 3).tabulated().n_states == 50
+
     def test_more_than_the_limit_stays_as_it_is(self):
         experience = Experience(np.tile(np.arange(11.0), 2)[:, None], [22])
         assert experience.tabulated(limit=10) is experience

@@ -91,6 +91,7 @@ def test_the_preset_paper_resolves_to_the_papers_settings_and_no_others(name):
             **{"learning_rate": 1e-3, "schedule": "constant", "lam": 0.0, "delta": 1.0},
             **{"beta": run.beta if name == "fig7" else run.d / 20, "oversample": 0, "rotate": False},
             **{"encoder": encoder, "hidden": (200, 200), "standardise": encoder == "conv"},
+            image_scale=1.0 if encoder == "conv" else None,
         )
         assert settings == expected
 

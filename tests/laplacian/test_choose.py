@@ -55,7 +55,23 @@ def continuous() -> Target:
     return open_target(Experience(steps.cumsum(axis=1).reshape(-1, 2), [21] * 100), LearnSettings())
 
 
-OF_COLLECTING = {"lam_final", "num_envs", "observation_key"}
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [({}, None), ({"preset": "paper"}, 1.0), ({"preset": "paper", "estimator": "exact"}, None)],
+)
+def test_only_small_batches_of_the_papers_recipe_leave_images_their_scale(settings, scale):
+    images = target_of(ROOM, observation="image", transitions=2_000)
+    assert quietly(images, dim=4, **settings).image_scale == scale
+
+
+@pytest.mark.parametrize(("observation", "more"), [("position", {}), ("image", {"standardise": False})])
+def test_a_scale_of_images_is_refused_where_none_are_standardised(observation, more):
+    target = target_of(ROOM, observation=observation, transitions=2_000)
+    with pytest.raises(ConfigError, match="image_scale"):
+        quietly(target, dim=4, observation=observation, image_scale=2.0, **more)
+
+
+OF_COLLECTING = {"lam_final", "num_envs", "observation_key", "image_scale"}
 OF_BUMPS = {"bumps", "bump_width", "slowness", "cutoff"}
 
 

@@ -209,6 +209,14 @@ class TestVectors:
         np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-5)
         assert np.mean(features**2) == pytest.approx(1, rel=1e-4)
 
+    def test_images_are_divided_by_a_scale_that_is_given(self):
+        seen = OBSERVATIONS["conv"]
+        encoder = fit_encoder(
+            SPECS["conv"], seen, standardise=True, bandwidth=None, image_scale=0.5, key=jax.random.key(0)
+        )
+        expected = (seen - seen.mean(axis=0)) / 255 / 0.5
+        np.testing.assert_allclose(jax.vmap(encoder.features)(jnp.asarray(seen)), expected, atol=1e-5)
+
     def test_a_constant_feature_does_no_harm(self):
         seen = OBSERVATIONS["mlp"].copy()
         seen[:, 1] = 7

@@ -10,6 +10,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lapwing
 from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
 from lapwing.integrations.online_learner import OnlineLearner
@@ -322,3 +323,10 @@ def test_agreement_is_a_cosine_on_any_data(seed):
         assert all(0 <= cosine <= 1 for cosine in found[name])
     assert found["trusted"] == sorted(set(found["trusted"]) & set(range(DIM)))
     assert all(found["agreement"][index] >= AGREEMENT for index in found["trusted"])
+
+
+def test_independent_observations_have_no_function_to_trust():
+    draws = np.random.default_rng(0).normal(size=(2_000, 3)).astype(np.float32)
+    rep = lapwing.learn(Experience(draws, [20] * 100), dim=6)
+    assert rep.config["trusted"] == [0]
+    assert min(rep.config["held_out"]["eigenvalues"][1:]) > 0.8

@@ -142,3 +142,17 @@ def test_the_estimate_grows_with_pixels_images_and_networks():
     assert small[0] < large[0]
     assert small[1] < many[1]
     assert cost_of_images((32, 32, 3), 20_000, by_network=True)[0] > small[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "gib"),
+    [
+        ((53, 40, 3), 5_000, 0.96),
+        ((53, 40, 3), 10_000, 1.26),
+        ((53, 40, 3), 20_000, 1.98),
+        ((105, 80, 3), 5_000, 1.69),
+    ],
+)
+def test_the_memory_told_is_near_the_peak_that_was_measured(shape, rows, gib):
+    """Of `lapwing learn gym:ALE/Freeway-v5` and, with 20,000 frames, Pong."""
+    assert cost_of_images(shape, rows)[1] / 2**30 == pytest.approx(gib, rel=0.15)

@@ -86,9 +86,10 @@ def test_vectors_that_never_come_back_are_continuous_however_few(count):
 
 
 def test_more_states_than_a_table_holds_are_continuous():
-    points = np.repeat(np.arange(5_001.0), 3)[:, None]
+    points = np.tile(np.arange(5_001.0), 3)[:, None]
     assert open_target(Experience(points, [len(points)]), LearnSettings()).states is None
-    assert open_target(Experience(points[:-3], [len(points) - 3]), LearnSettings()).n_states == 5_000
+    fewer = points[points[:, 0] < 5_000]
+    assert open_target(Experience(fewer, [len(fewer)]), LearnSettings()).n_states == 5_000
 
 
 def test_an_environment_is_stepped_as_often_as_asked():
@@ -165,3 +166,14 @@ def test_observations_that_are_all_the_same(offset):
         episodes = Experience(walk + offset, [20, 20])
     with pytest.raises(DatasetError, match="the same"):
         open_target(episodes, LearnSettings())
+
+
+def test_images_that_other_episodes_do_not_show_are_no_states():
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (400, 4, 4, 1)).astype(np.uint8)
+    own = [pictures[20 * (episode % 20) + rng.integers(20, size=50)] for episode in range(20)]
+    shared = [pictures[rng.integers(20, size=50)] for _ in range(20)]
+    assert open_target(Experience.from_episodes(own), LearnSettings()).n_states is None
+    assert open_target(Experience.from_episodes(shared), LearnSettings()).n_states == 20
+    asked = open_target(Experience.from_episodes(own), LearnSettings(estimator="exact"))
+    assert asked.n_states is not None

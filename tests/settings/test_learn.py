@@ -24,7 +24,7 @@ WHOLE = {
     "seed": 0,
 }
 """Whole numbers, each with the least that makes sense."""
-POSITIVE = ("beta", "delta", "learning_rate", "fourier_bandwidth")
+POSITIVE = ("beta", "delta", "learning_rate", "fourier_bandwidth", "image_scale")
 SHARES = ("lam", "lam_final")
 CHOICES = {
     "observation": ("position", "positon"),

@@ -107,7 +107,7 @@ def critic_loss(
     wanted = jax.lax.stop_gradient(batch.rewards + gamma * following)
     values = q_values(critic, batch.observations, batch.actions)
     loss = jnp.mean((values - wanted) ** 2)
-    return loss, {"critic/loss": loss, "critic/q": jnp.mean(values)}
+    return loss, {"critic/loss": loss, "critic/q": jnp.mean(values), "critic/q_highest": jnp.max(values)}
 
 
 def actor_loss(

@@ -233,7 +233,14 @@ class Trainer:
         end = int(evaluations[np.searchsorted(evaluations, step, side="right")])
         for t in range(self.schedule.random + step // bodies, self.schedule.random + end // bodies):
             state, metrics = self.vector_step(state, t)
+        metrics |= {"critic/q_bound": self._q_bound(state.replay, end)}
         return state, end, {name: float(value) for name, value in metrics.items()}
+
+    def _q_bound(self, replay: Transitions, step: int) -> float:
+        """What no return exceeds: the highest reward so far for ever; 0 for φ that is learned online."""
+        filled = self.schedule.random + step // self.settings.envs
+        highest = 0.0 if self.online else float(replay.rewards[:filled].max())
+        return highest / (1 - self.settings.gamma)
 
     def evaluate(self, state: ControlState, step: int) -> tuple[ControlState, Metrics]:
         """The state with one more evaluation, which is returned too."""

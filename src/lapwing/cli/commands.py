@@ -1,4 +1,4 @@
-"""What each command does: `learn`, `data`, `evaluate`, `explore`, `audit`, `solve`, `train` and so on.
+"""What each command of `lapwing` does.
 
 Heavy modules are imported only when a command runs, so that `--help` is quick.
 """
@@ -15,6 +15,7 @@ from lapwing.cli.options import (
     Evaluate,
     Explore,
     Learn,
+    Options,
     Reach,
     Reproduce,
     Solve,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
     from lapwing.figures.reproduce import Reproduced
     from lapwing.runs.learn import Outcome
+    from lapwing.runs.options import OptionsOutcome
     from lapwing.runs.reach import ReachOutcome
+    from lapwing.runs.solve_maze import Solved
     from lapwing.runs.train_ddpg import ControlOutcome
     from lapwing.runs.train_dqn import AgentOutcome
 
@@ -69,17 +72,25 @@ def _evaluate(command: Evaluate) -> None:
     from lapwing.compilation import kept_programs
     from lapwing.runs.folder import RunFolder
     from lapwing.runs.learn import reopen
+    from lapwing.runs.options import reopen_options
     from lapwing.runs.reach import reopen_reach
+    from lapwing.runs.solve_maze import reopen_solved
     from lapwing.runs.train_ddpg import reopen_control
     from lapwing.runs.train_dqn import reopen_agent
+    from lapwing.solving.files import NAME
 
-    out, console, config = command.run, stderr_console(), RunFolder(command.run).config()
+    out, console = command.run, stderr_console()
+    if (out / NAME).is_file():
+        return _show_solved(reopen_solved(out), out, console, as_json=command.json)
+    config = RunFolder(out).config()
     is_agent = config.get("kind") == "agent"
     if is_agent and command.env is not None:
         raise ConfigError(f"{out} holds an agent, which is not trained again; leave --env out")
     with kept_programs(), held(out):
         if config.get("kind") == "reacher":
             _show_reach(reopen_reach(out), out, console, as_json=command.json)
+        elif config.get("kind") == "options":
+            _show_options(reopen_options(out), out, console, as_json=command.json)
         elif is_agent and config["target"]["kind"] == "arena":
             _show_control(reopen_control(out), out, console, as_json=command.json)
         elif is_agent:
@@ -132,10 +143,11 @@ def _audit(command: Audit) -> None:
 
 
 def _solve(command: Solve) -> None:
+    from lapwing import storage
     from lapwing.cli.progress import progress_bar, stderr_console
-    from lapwing.cli.solve_report import draw_solved, solved_table
     from lapwing.runs.solve_maze import solve_maze
     from lapwing.settings.agents import read_cell
+    from lapwing.solving.files import NAME
 
     if not command.target or command.reward is None:
         raise ConfigError("name a maze and a reward: lapwing solve FourRoom --reward goal=1,1")
@@ -151,10 +163,18 @@ def _solve(command: Solve) -> None:
             on_progress=on_progress,
         )
     out = command.out or Path("runs") / f"{solved.world.maze.name}-solve"
+    storage.make_folder(out)
+    solved.policy.save(out / NAME)
+    _show_solved(solved, out, console, as_json=command.json)
+
+
+def _show_solved(solved: "Solved", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.solve_report import draw_solved, solved_table
+
     picture = draw_solved(solved, out)
     console.print(solved_table(solved))
-    console.print(f"{picture}: reward, value, moves and path")
-    if command.json:
+    console.print(f"{picture}: reward, value, moves and path; beside it the policy")
+    if as_json:
         print(json.dumps(solved.result, allow_nan=False))
 
 
@@ -191,6 +211,17 @@ def _reach(command: Reach) -> None:
     source, settings = read_source(command.target), command.settings()
     work = partial(run_reach, source, settings, representation=command.representation)
     run_in_folder(command, work, _show_reach, "-reach")
+
+
+def _options(command: Options) -> None:
+    from lapwing.data.source import read_source
+    from lapwing.runs.options import run_options
+
+    if not command.target:
+        raise ConfigError("name a target: lapwing options FourRoom, PlaneFourRoom, gym:MountainCar-v0")
+    source, settings = read_source(command.target), command.settings()
+    work = partial(run_options, source, settings, representation=command.representation)
+    run_in_folder(command, work, _show_options, "-options")
 
 
 def _reproduce(command: Reproduce) -> None:
@@ -266,6 +297,12 @@ def _show_reach(outcome: "ReachOutcome", out: Path, console: "Console", *, as_js
     show_run(outcome, reach_table, draw_reach, out, console, as_json)
 
 
+def _show_options(outcome: "OptionsOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.options_report import draw_options_run, options_report
+
+    show_run(outcome, options_report, draw_options_run, out, console, as_json)
+
+
 COMMANDS: dict[type, Callable[[Any], None]] = {
     Learn: _learn,
     Data: _data,
@@ -276,5 +313,6 @@ COMMANDS: dict[type, Callable[[Any], None]] = {
     Train: _train,
     TrainInArena: _train_in_arena,
     Reach: _reach,
+    Options: _options,
     Reproduce: _reproduce,
 }

@@ -12,7 +12,8 @@ SUMMARIES = {
     "explore": "Look at a run in the browser: lapwing explore runs/FourRoom",
     "audit": "Judge shaped rewards before training: lapwing audit HardMaze",
     "solve": "Solve any reward in a maze at once: lapwing solve FourRoom --reward goal=1,1",
-    "reach": "Go to any goal, from data with actions: lapwing reach PlaneHardMaze",
+    "reach": "Go to any goal, from data: lapwing reach PlaneHardMaze",
+    "options": "Options that explore, made of φ: lapwing options FourRoom",
     "train": "Train an agent on a shaped reward: lapwing train HardMaze",
     "reproduce": "Make a figure of the paper: lapwing reproduce fig4",
 }

@@ -1,9 +1,10 @@
-"""The command line: `lapwing learn`, `data`, `evaluate`, `audit`, `solve`, `reach`, `train`, `reproduce`.
+"""The command line: `lapwing learn`, `train` and the others that `cli.commands` has.
 
 Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
 and exit code 2.
 """
 
+import importlib
 import io
 import sys
 import warnings
@@ -24,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         command = parse(arguments)
         _show_warnings_as_lines()
+        _load()
         COMMANDS[type(command)](command)
     except LapwingError as error:
         print(f"lapwing: {as_typed(str(error))}", file=sys.stderr)
@@ -34,6 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("lapwing: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _load() -> None:
+    """On a terminal, import what is slow to import with a word that says so; elsewhere commands do it."""
+    from lapwing.cli.progress import stderr_console
+
+    console = stderr_console()
+    if console.is_terminal:
+        with console.status("starting …"):
+            importlib.import_module("lapwing.runs.learn")
 
 
 def _show_warnings_as_lines() -> None:

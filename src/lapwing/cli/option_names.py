@@ -10,6 +10,7 @@ from lapwing.cli.options import (
     Evaluate,
     Explore,
     Learn,
+    Options,
     Reach,
     Reproduce,
     Solve,
@@ -26,6 +27,7 @@ COMMANDS: dict[str, tuple[type, ...]] = {
     "explore": (Explore,),
     "solve": (Solve,),
     "reach": (Reach,),
+    "options": (Options,),
     "train": (Train, TrainInArena),
     "reproduce": (Reproduce,),
 }

@@ -15,6 +15,7 @@ from lapwing.cli.options import (
     Evaluate,
     Explore,
     Learn,
+    Options,
     Reach,
     Reproduce,
     Solve,
@@ -79,10 +80,11 @@ def parse(arguments: list[str]) -> Any:
     solve = _subcommand("solve", Solve, about)
     train = _train_options(target if command == "train" else "", arguments, about)
     reach = _subcommand("reach", Reach, about)
+    options = _subcommand("options", Options, about)
     reproduce = _subcommand("reproduce", Reproduce, about)
     with grouped_help(command):
         return tyro.cli(
-            learn | data | evaluate | explore | audit | solve | train | reach | reproduce,  # type: ignore[arg-type]
+            learn | data | evaluate | explore | audit | solve | train | reach | options | reproduce,  # type: ignore[arg-type]
             prog="lapwing",
             description=ABOUT,
             args=arguments,
@@ -158,6 +160,7 @@ _TARGETED: dict[str, tuple[type, ...]] = {
     "solve": (Solve,),
     "train": (Train, TrainInArena),
     "reach": (Reach,),
+    "options": (Options,),
     "reproduce": (Reproduce,),
 }
 """The commands with one target, and their options."""

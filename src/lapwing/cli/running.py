@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lapwing.cli.options import Learn, Reach, RunOptions, Train, TrainInArena
+from lapwing.cli.options import Learn, Options, Reach, RunOptions, Train, TrainInArena
 from lapwing.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_in_folder(
-    command: Learn | Train | TrainInArena | Reach,
+    command: Learn | Train | TrainInArena | Reach | Options,
     work: Callable[..., Any],
     show: Callable[..., None],
     ending: str = "",

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lapwing.laplacian.held_out import CLEARLY
+from lapwing.laplacian.held_out import CLEARLY, changes_as_by_chance
+from lapwing.laplacian.target import LEAST_TO_HOLD_OUT
 
 TOO_FEW = 10
 """Fewer held-out transitions than so many times the eigenfunctions say little."""
@@ -29,10 +30,13 @@ def verdict_of(result: dict[str, Any]) -> Verdict:
     if result.get("held_out") is not None:
         return _by_held_out_episodes(result)
     if result["operator"] is None:
+        few = (result.get("transitions") or LEAST_TO_HOLD_OUT) < LEAST_TO_HOLD_OUT
         return Verdict(
             f"No episodes were held out, so nothing says which of the {len(result['eigenvalues'])} "
             "eigenfunctions can be trusted.",
-            "learn again without --held-out 0.",
+            f"collect at least {LEAST_TO_HOLD_OUT} transitions."
+            if few
+            else "learn again with --held-out 0.1.",
         )
     return _against_truth(result) if result["settings"]["rotate"] else _by_gap(result)
 
@@ -45,8 +49,17 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         words = f"None of {dim} eigenfunctions but the constant can be trusted"
     elif len(trusted) < dim:
         words += f": {names_of(trusted)}"
+    if _is_noise(measured):
+        return Verdict(
+            f"{words}: observations that follow each other are no more alike than any two.",
+            "see whether the rows are in the order of time, and hold what changes slowly.",
+        )
     if few:
         words += f", though {measured['transitions']:,} held-out transitions are few to judge by"
+    parts = result.get("parts") or 1
+    if parts > 1:
+        words += f". The data falls into {parts} parts; between two of them a distance says nothing"
+        return Verdict(f"{words}.", "episodes that lead from one part to another, or each part by itself.")
     ratio = excess(measured)
     if ratio > CLEARLY:
         words += f". φ lacks something: the reference does better, {_lower(ratio)} on held-out episodes"
@@ -57,6 +70,12 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
     first = leading(trusted)
     smaller = f"try --dim {first}, or {more}" if 2 < first < dim else more
     return Verdict(f"{words}.", f"{smaller}. Distances use what can be trusted alone.")
+
+
+def _is_noise(measured: dict[str, Any]) -> bool:
+    """Whether no function but the constant changes less in a step than by chance."""
+    eigenvalues = measured.get("eigenvalues", ())[1:]
+    return bool(eigenvalues) and bool(changes_as_by_chance(eigenvalues, measured["transitions"]).all())
 
 
 def _against_lacking(settings: dict[str, Any]) -> str:

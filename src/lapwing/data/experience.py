@@ -269,14 +269,17 @@ class Experience:
     def tabulated(self, limit: int = 5_000) -> "Experience":
         """The same with enumerated states, if at most `limit` differ and they recur; else itself.
 
-        Observations that hardly ever recur are continuous, however few they are.
+        Observations that hardly ever recur are continuous, however few they are. One that stays for some
+        steps, as in a log with rows repeated, does not recur by that.
         """
         if self.table is not None:
             return self
         if self.on_disk or len(_distinct(self.observations[: 4 * limit])[0]) > limit:
             return self
         first, ids = _distinct(self.observations)
-        if len(first) > min(limit, len(ids) // 2):
+        arrived = np.append(True, ids[1:] != ids[:-1])
+        arrived[self.ends + 1 - self.lengths] = True
+        if len(first) > min(limit, max(1, int(arrived.sum()) // 2)):
             return self
         return Experience(
             ids.reshape(-1).astype(np.int32),

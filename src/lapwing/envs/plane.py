@@ -21,7 +21,7 @@ from scipy import sparse
 
 from lapwing.envs.gridworld import AGENT, GOAL, GridWorld
 from lapwing.errors import ConfigError, nearest
-from lapwing.mazes import PLANE, Maze, is_plane, parse_maze, plane_names, read_maze
+from lapwing.mazes import MOVES, PLANE, Maze, is_plane, parse_maze, plane_names, read_maze
 from lapwing.settings.checks import check_size
 
 Progress = Callable[[int, int], None]
@@ -227,6 +227,7 @@ class PlaneEnv(gymnasium.Env):
         reach: how far an action of 1 moves along its axis, in cells.
         goal: (row, column) of the goal's cell, in place of the maze's own.
         render_mode: `"rgb_array"` for pictures from above.
+        discrete: whether actions are the four moves of a grid, each as far as `reach`, and not vectors.
 
     Example:
         >>> env = gymnasium.make("lapwing/PlaneFourRoom-v0")
@@ -243,6 +244,7 @@ class PlaneEnv(gymnasium.Env):
         reach: float = REACH,
         goal: Cell | None = None,
         render_mode: str | None = None,
+        discrete: bool = False,
     ):
         """Open a maze."""
         if render_mode not in (None, "rgb_array"):
@@ -251,6 +253,9 @@ class PlaneEnv(gymnasium.Env):
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self._moves = np.array([*MOVES.values()], np.float64) if discrete else None
+        if discrete:
+            self.action_space = gymnasium.spaces.Discrete(len(MOVES))
         self._position = self.plane.points(1)[:1]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
@@ -269,6 +274,10 @@ class PlaneEnv(gymnasium.Env):
 
     def step(self, action):
         """Move, unless a wall is in the way."""
+        if self._moves is not None:
+            if not self.action_space.contains(np.int64(action)):
+                raise ConfigError(f"action must be 0 … {len(self._moves) - 1}, not {action!r}")
+            action = self._moves[int(action)]
         if np.shape(action) != (2,) or not np.isfinite(action).all():
             raise ConfigError(f"action must be two finite numbers, not {action!r}")
         self._position = self.plane.step(self._position, np.asarray(action)[None])

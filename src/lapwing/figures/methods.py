@@ -37,6 +37,11 @@ QUICK_RECIPES: dict[str, dict[str, Any]] = {
 """How the preset quick shortens the paper's recipe: the same loss, networks and step size, but the loss in
 exact expectation over the data. One such step costs little more than a batch (on images less), and needs no
 averaging: far fewer are enough."""
+RECIPES: dict[Preset, dict[str, dict[str, Any]]] = {
+    "quick": QUICK_RECIPES,
+    "paper": {"image": {"image_scale": 1.0}},
+}
+"""What each preset sets on top of the paper's recipe. The paper does not say how pixels are scaled."""
 
 
 def method_run(
@@ -46,7 +51,7 @@ def method_run(
     settings: dict[str, Any] = {"observation": observation, "transitions": n, "dim": d, "seed": seed}
     beta, lam = None, None
     if method == "graph-drawing":
-        settings |= {"preset": "paper"} | (QUICK_RECIPES[observation] if preset == "quick" else {}) | more
+        settings |= {"preset": "paper"} | RECIPES[preset].get(observation, {}) | more
         beta, lam = settings.get("beta", d / 20), 0.0
     elif method == "default":
         settings |= more

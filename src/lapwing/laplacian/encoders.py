@@ -136,7 +136,10 @@ class ConvNet(eqx.Module):
     def network(self, features) -> Float[Array, " d"]:
         """The convolutions, then the linear layer."""
         for layer, stride in zip(self.convolutions, self.STRIDES, strict=True):
-            features = jax.nn.relu(jax.vmap(jax.vmap(layer))(_patches(features, self.KERNEL, stride)))
+            patches = _patches(features, self.KERNEL, stride)
+            assert layer.bias is not None
+            # Not vmap of the layer: XLA then puts the channels first, and needs half as long again.
+            features = jax.nn.relu(patches @ layer.weight.T + layer.bias)
         return self.output(features.reshape(-1))
 
 
@@ -246,6 +249,7 @@ def fit_encoder(
     *,
     standardise: bool,
     bandwidth: float | None,
+    image_scale: float | None = None,
     key: PRNGKeyArray,
 ) -> Encoder:
     """An untrained encoder for observations like these.
@@ -256,9 +260,12 @@ def fit_encoder(
         standardise: whether vectors are brought to mean 0 and standard deviation 1 first, and images
             freed of the mean image and scaled as a whole.
         bandwidth: standard deviation of the Fourier directions; None chooses it from the observations.
+        image_scale: what standardised images are divided by; None takes their spread.
         key: a typed random key.
     """
     shift, scale = _standardisation(spec, observations, standardise)
+    if image_scale is not None:
+        scale = np.asarray(image_scale, np.float32)
     if bandwidth is None and spec.name == "fourier":
         bandwidth = data_bandwidth(spec, observations, standardise)
     return init_encoder(spec, shift, scale, jnp.float32(bandwidth or 1.0), key=key)

@@ -5,6 +5,7 @@ faster along others of the same kind, and what φ lacks another basis may have (
 chance: episodes are a sample, and held-out ones show how far others would turn the functions (`agreement`).
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,9 @@ A distance is nearer to the true one with a function than without it from a cosi
 for the estimate's own chance."""
 OVER_FITTED = 3.0
 """A function is, if it changes by more than so many times what it does on the episodes learned from."""
+MOST_CHANCE, DEVIATIONS = 0.2, 3.0
+"""Of n transitions the correlation of a function's values before and after is known to 1/√n: if it is not so
+many times that, or at least the first number, the function may as well be one of independent draws."""
 CLEARLY = 1.05
 """Of two eigenvalues, or sums of them, one is clearly larger from this factor on."""
 
@@ -45,9 +49,10 @@ def held_out_measures(
     Returns:
         What `_on_both` says of the functions on either part; what `_objectives` and `_agreement_with` say of
         the reference; `agreement`, an estimate of the cosine of each function with what many more episodes
-        would give; `trusted`, the indices of the functions that agree with both and are not over-fitted;
-        `transitions`, how many were held out, and their `sha256`; and whether the coefficients were
-        `fitted_on_held_out` episodes as well, as those of earlier versions were.
+        would give; `trusted`, the indices of the functions that agree with both, are not over-fitted and
+        change less in a step than between any two states; `transitions`, how many were held out, and their
+        `sha256`; and whether the coefficients were `fitted_on_held_out` episodes as well, as those of
+        earlier versions were.
     """
     embed = partial(embed_batch, representation.encoder)
     coefficients = np.asarray(representation.coefficients, np.float64)
@@ -63,9 +68,9 @@ def held_out_measures(
     agreement = np.minimum(chance.cosines, _chance_of_reference(reference, theirs, beside))
     measured = _on_both(coefficients, learned, own) | beside | {"agreement": agreement.tolist()}
     over_fitted = _changes(coefficients, mean_moments(own)) > OVER_FITTED * _changes(coefficients, learned)
+    measured["transitions"] = held_out.n_transitions
     return measured | {
         "trusted": _trusted(measured, over_fitted),
-        "transitions": held_out.n_transitions,
         "sha256": held_out.sha256(),
         "fitted_on_held_out": representation.config.get("fitted_on_held_out", True),
     }
@@ -194,11 +199,31 @@ def _changes(coefficients: np.ndarray, moments: Moments) -> np.ndarray:
 
 
 def _trusted(measured: dict[str, Any], over_fitted: np.ndarray) -> list[int]:
-    """The functions that agree with both, and are not over-fitted."""
+    """The functions that agree with both, are not over-fitted, and are not noise."""
     agreement, second_opinion = (np.array(measured[name]) for name in ("agreement", "agreement_reference"))
     second_opinion[measured["reference_lacks"]] = 1.0
     agree = np.minimum(agreement, second_opinion) >= AGREEMENT
-    return np.flatnonzero(agree & ~over_fitted).tolist()
+    agree[1:] &= ~changes_as_by_chance(measured["eigenvalues"][1:], measured["transitions"])
+    trusted = agree & ~over_fitted
+    trusted[0] = True  # the constant, whatever rounding makes of its eigenvalue
+    return np.flatnonzero(trusted).tolist()
+
+
+def changes_as_by_chance(eigenvalues: Sequence[float], transitions: int) -> np.ndarray:
+    """Which functions change in a step as much as between any two states, as far as the data can tell.
+
+    An eigenvalue is 1 less the correlation of the function's values before and after a step.
+
+    Args:
+        eigenvalues: on held-out episodes.
+        transitions: how many these are.
+
+    Example:
+        >>> changes_as_by_chance([0.1, 0.9, 0.98, 1.8], 10_000)
+        array([False, False,  True, False])
+    """
+    chance = min(MOST_CHANCE, DEVIATIONS / max(transitions, 1) ** 0.5)
+    return np.abs(1 - np.asarray(eigenvalues)) < chance
 
 
 def _of_columns(parts: list[Counted], count: int) -> tuple[list[Counted], list[Counted]]:

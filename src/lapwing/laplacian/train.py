@@ -152,6 +152,7 @@ def untrained_encoder(target: Target, settings: ResolvedSettings, stream: int = 
         encoder_spec(target, settings),
         target.typical_observations(settings.seed),
         standardise=settings.standardise,
+        image_scale=settings.image_scale,
         bandwidth=settings.fourier_bandwidth,
         key=jax.random.fold_in(jax.random.key(settings.seed), stream),
     )

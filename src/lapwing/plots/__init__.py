@@ -3,6 +3,7 @@
 from lapwing.plots.benchmark import draw_shortfalls
 from lapwing.plots.curves import Curve, draw_columns, draw_panels
 from lapwing.plots.files import save_animation, save_figure
+from lapwing.plots.options import draw_diffusion, draw_options, draw_rides
 from lapwing.plots.overview import draw_representation
 from lapwing.plots.plans import (
     draw_landmarks,
@@ -52,6 +53,7 @@ __all__ = [
     "draw_arena_maps",
     "draw_audits",
     "draw_columns",
+    "draw_diffusion",
     "draw_distances",
     "draw_distances_over_features",
     "draw_eigenfunctions",
@@ -60,6 +62,7 @@ __all__ = [
     "draw_learning",
     "draw_observations",
     "draw_online",
+    "draw_options",
     "draw_over_features",
     "draw_panels",
     "draw_paths",
@@ -68,6 +71,7 @@ __all__ = [
     "draw_reaching",
     "draw_representation",
     "draw_returns",
+    "draw_rides",
     "draw_scatter",
     "draw_shortfalls",
     "draw_solution",

@@ -36,7 +36,7 @@ SHARE_OF_CHECKPOINTS = 0.05
 KEPT_CHECKPOINTS = 2
 FIGURES = (
     *("spectrum", "learning", "eigenfunctions", "distances", "embedding", "returns", "reward", "policy"),
-    *("success", "goal", "paths", "strip", "film", "landmarks", "plan"),
+    *("success", "goal", "paths", "strip", "film", "landmarks", "plan", "options", "diffusion"),
 )
 """The pictures that a run may have, each as .png and .svg, or as .gif."""
 
@@ -74,6 +74,11 @@ class RunFolder:
     def reacher(self) -> Path:
         """The result of `lapwing reach`."""
         return self.path / "reacher.safetensors"
+
+    @property
+    def options(self) -> Path:
+        """The result of `lapwing options`."""
+        return self.path / "options.safetensors"
 
     @property
     def page(self) -> Path:
@@ -282,7 +287,7 @@ class RunFolder:
     def _owned(self) -> list[Path]:
         """A run's own files but for config.json, the mark of a finished one first."""
         owned = [self.path / "result.json", self.representation, self.agent, *self._checkpoints()]
-        owned += [self.path / "metrics.jsonl", self.experience, self.reacher, self.page]
+        owned += [self.path / "metrics.jsonl", self.experience, self.reacher, self.options, self.page]
         suffixes = (".png", ".svg", ".gif")
         return owned + [self.figures / f"{name}{suffix}" for name in FIGURES for suffix in suffixes]
 

@@ -22,6 +22,7 @@ from lapwing.errors import CheckpointError, ConfigError
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
 from lapwing.settings.checks import SavedSettings, is_finite
 from lapwing.settings.learn import Distance, LearnSettings, ResolvedSettings, RewardForm
+from lapwing.settings.options import OptionKind, OptionsSettings
 from lapwing.settings.reach import ReachSettings
 
 FOLDER_FORMAT, WITHOUT_DIGESTS = 2, 1
@@ -129,6 +130,17 @@ class ReachResult(TypedDict):
     settings: ReachSettings
 
 
+class OptionsResult(TypedDict):
+    """result.json of `lapwing options`."""
+
+    target: str
+    kind: OptionKind
+    options: int
+    states: int | None
+    rows: list[dict[str, str | int | float | list[list[float]] | None]]
+    settings: OptionsSettings
+
+
 class AgentRow(TypedDict):
     """A line of metrics.jsonl of `lapwing train`."""
 
@@ -147,6 +159,8 @@ def result_format(config: dict[str, Any]) -> Any:
     """What result.json holds of the run that config.json describes."""
     if config.get("kind") == "reacher":
         return ReachResult
+    if config.get("kind") == "options":
+        return OptionsResult
     if config.get("kind") != "agent":
         return LearnResult
     return {"maze": MazeAgentResult, "arena": ArenaAgentResult}.get(config["target"]["kind"], AgentResult)
@@ -154,7 +168,7 @@ def result_format(config: dict[str, Any]) -> Any:
 
 def row_format(config: dict[str, Any]) -> Any:
     """What a line of metrics.jsonl holds of the run that config.json describes."""
-    return AgentRow if config.get("kind") in ("agent", "reacher") else LearnRow
+    return AgentRow if config.get("kind") in ("agent", "reacher", "options") else LearnRow
 
 
 def check_result(path: Path, result: Any, config: dict[str, Any]) -> None:

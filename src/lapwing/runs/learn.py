@@ -172,6 +172,8 @@ def reopen_target(
         raise ConfigError(f"{out} holds an agent; its φ, if it has one, is in {out / 'representation'}")
     if config.get("kind") == "reacher":
         raise ConfigError(f"{out} holds a reacher; its φ is in {folder.representation}")
+    if config.get("kind") == "options":
+        raise ConfigError(f"{out} holds options, not a representation; name the run of lapwing learn")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing learn … --resume")
     representation = load_representation(folder.representation)

@@ -128,6 +128,10 @@ class LearnSettings(SavedSettings):
         tyro.conf.FlagConversionOff,
     ] = None
     """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
+    image_scale: Annotated[
+        float | None, chosen_by_lapwing("their spread; in the preset paper, with sampled, 1")
+    ] = None
+    """What images, as numbers from 0 to 1, are divided by once the mean image is off."""
     oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
     """Dimensions learned beyond dim, and dropped by the rotation."""
     held_out: Annotated[
@@ -158,7 +162,7 @@ class LearnSettings(SavedSettings):
         check_fields(self, "held_out", least=0, most=0.5)
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "lam", "lam_final", least=0, below=1)
-        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", above=0)
+        check_fields(self, "beta", "delta", "learning_rate", "fourier_bandwidth", "image_scale", above=0)
         _check_stages(self)
         check_network(self)
         # A dimension or a feature is at least one weight with its moments; an environment some bytes.

@@ -1,0 +1,1 @@
+"""Options from eigenfunctions: policies that end, what they do to a random walk, and their files."""

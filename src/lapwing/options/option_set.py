@@ -1,0 +1,208 @@
+"""Options for use: what the wrappers ask of them, from tables or from networks, and their files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lapwing.errors import ConfigError
+from lapwing.laplacian.batches import checked_batch, embed_batch
+from lapwing.laplacian.encoders import Encoder, EncoderSpec, encoder_skeleton
+from lapwing.laplacian.model_files import (
+    filled,
+    fitting_description,
+    model_file,
+    named_arrays,
+    read_model,
+    write_model,
+)
+from lapwing.options.table import OptionTable
+
+KIND = "set of options"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MazeOptions:
+    """Options of a finite maze; `LaplacianOptions` gives them to any agent."""
+
+    table: OptionTable
+    observations: np.ndarray
+    """What is seen in each state."""
+    n_actions: int
+    longest: int
+    """An option is cut after so many steps."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """Target and settings."""
+
+    def __repr__(self) -> str:
+        return f"MazeOptions({self.config.get('target', '?')}: {len(self)} options)"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Such as `f2+`, up the second eigenfunction."""
+        return self.table.names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation."""
+        return self.observations.shape[1:]
+
+    def begins(self, observation: Any) -> np.ndarray:
+        """Which options may be chosen here."""
+        return self.table.begins[:, self._state(observation)]
+
+    def act(self, option: int, observation: Any) -> int:
+        """The action of an option, counted from 0."""
+        return int(self.table.actions[option, self._state(observation)])
+
+    def stops(self, option: int, observation: Any) -> bool:
+        """Whether an option ends here."""
+        return bool(self.table.stops[option, self._state(observation)])
+
+    @cached_property
+    def _index(self) -> dict[bytes, int]:
+        return {row.tobytes(): state for state, row in enumerate(self.observations)}
+
+    def _state(self, observation: Any) -> int:
+        key = np.asarray(observation, self.observations.dtype).tobytes()
+        if key not in self._index:
+            raise ConfigError(
+                f"the observation {str(observation)[:60]} is none of the {len(self.observations)} states "
+                "that these options know; wrap the maze that they were made in, with the same observations"
+            )
+        return self._index[key]
+
+    def save(self, path: str | Path) -> None:
+        """Write one .safetensors file, checked by SHA-256 when it is loaded."""
+        arrays = {name: getattr(self.table, name) for name in ("actions", "begins", "stops")}
+        _write(path, "table", self, arrays | {"observations": self.observations}, {})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NetworkOptions:
+    """Options whose policies are networks Q, for states that cannot be listed."""
+
+    networks: tuple[Encoder, ...]
+    spec: EncoderSpec
+    margins: np.ndarray
+    """An option ends where it expects to gain no more than this."""
+    names: tuple[str, ...]
+    longest: int
+    """An option is cut after so many steps."""
+    first_state: int = 0
+    """The number of the first state, where states are numbers."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """Target and settings."""
+
+    def __repr__(self) -> str:
+        return f"NetworkOptions({self.config.get('target', '?')}: {len(self)} options)"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions the environment has."""
+        return self.spec.dim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation."""
+        return self.spec.shape
+
+    def values(self, option: int, observations: np.ndarray) -> np.ndarray:
+        """Q of one option at a batch of observations, (batch, actions)."""
+        batch = np.asarray(observations)
+        batch = checked_batch(batch - self.first_state if self.first_state else batch, self.shape, None)
+        return np.asarray(embed_batch(self.networks[option], batch))
+
+    def begins(self, observation: Any) -> np.ndarray:
+        """Which options may be chosen here."""
+        return np.array([not self.stops(option, observation) for option in range(len(self))])
+
+    def act(self, option: int, observation: Any) -> int:
+        """The action of an option, counted from 0."""
+        return int(self.values(option, np.asarray(observation)[None])[0].argmax())
+
+    def stops(self, option: int, observation: Any) -> bool:
+        """Whether an option ends here."""
+        return bool(self.values(option, np.asarray(observation)[None]).max() <= self.margins[option])
+
+    def save(self, path: str | Path) -> None:
+        """Write one .safetensors file, checked by SHA-256 when it is loaded."""
+        arrays = {"margins": self.margins}
+        for number, network in enumerate(self.networks):
+            arrays |= named_arrays(network, f"q{number}")
+        _write(path, "network", self, arrays, {"spec": self.spec.as_json(), "first_state": self.first_state})
+
+
+OptionSet = MazeOptions | NetworkOptions
+
+
+def _write(path: str | Path, form: str, options: OptionSet, arrays: dict, more: dict[str, Any]) -> None:
+    described = {
+        "form": form,
+        "names": list(options.names),
+        "n_actions": options.n_actions,
+        "longest": options.longest,
+        "config": options.config,
+    }
+    contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
+    write_model(path, KIND, contiguous, described | more)
+
+
+def load_options(path: str | Path) -> OptionSet:
+    """Read what `save` wrote, or the options in a run folder. Nothing in the file is executed."""
+    path = model_file(path, "options.safetensors", missing="options; lapwing options makes some")
+    tensors, manifest = read_model(path, KIND)
+    with fitting_description(path):
+        return _read(tensors, manifest, path)
+
+
+def _read(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> OptionSet:
+    names, longest = tuple(map(str, manifest["names"])), int(manifest["longest"])
+    if manifest["form"] == "table":
+        table = OptionTable(tensors["actions"], tensors["begins"], tensors["stops"], names)
+        options = MazeOptions(
+            table, tensors["observations"], int(manifest["n_actions"]), longest, dict(manifest["config"])
+        )
+        _check_table(options)
+        return options
+    spec = EncoderSpec.from_json(manifest["spec"])
+    networks = tuple(filled(encoder_skeleton(spec), tensors, f"q{i}", path) for i in range(len(names)))
+    margins, first = tensors["margins"], int(manifest["first_state"])
+    _check_lengths(names, margins)
+    return NetworkOptions(networks, spec, margins, names, longest, first, dict(manifest["config"]))
+
+
+def _check_table(options: MazeOptions) -> None:
+    shape = len(options), len(options.observations)
+    actions = options.table.actions
+    if (
+        any(array.shape != shape for array in options.table[:3])
+        or not np.isin(actions, np.arange(options.n_actions)).all()
+    ):
+        raise ValueError("its tables are not those of its options")
+    _check_lengths(options.names, actions)
+
+
+def _check_lengths(names: Sequence[str], rows: np.ndarray) -> None:
+    if len(names) != len(rows):
+        raise ValueError(f"{len(names)} names for {len(rows)} options")
+
+
+def as_options(options: Any) -> OptionSet:
+    """Options, or those in a file or a run folder."""
+    if isinstance(options, MazeOptions | NetworkOptions):
+        return options
+    if not isinstance(options, str | Path):
+        raise ConfigError(
+            f"options must be what lapwing.discover_options returns, or a path, not {type(options).__name__}"
+        )
+    return load_options(options)

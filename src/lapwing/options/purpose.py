@@ -1,0 +1,69 @@
+"""What an eigenoption is rewarded for, and how many of them a representation can give."""
+
+from typing import Any
+
+import numpy as np
+
+from lapwing.errors import ConfigError
+from lapwing.laplacian.distances import trusted_mask
+from lapwing.laplacian.forward import Forward
+from lapwing.laplacian.representation import Representation
+from lapwing.settings.checks import checked
+
+
+class EigenPurpose:
+    """r(s, s') = ±(f(s') - f(s)), with f an eigenfunction (Machado et al. 2017).
+
+    Args:
+        representation: whose eigenfunction it is.
+        function: which one; 1 is the constant.
+        sign: 1 to climb it, -1 to descend.
+        scale: multiplies the reward.
+    """
+
+    def __init__(self, representation: Representation, function: int, sign: int = 1, scale: float = 1.0):
+        if sign not in (1, -1):
+            raise ConfigError(f"sign must be 1 or -1, not {sign!r}")
+        usable = usable_functions(representation)
+        if function not in usable:
+            raise ConfigError(
+                f"function must be one of the eigenfunctions after the constant that can be trusted, "
+                f"{_listed(usable)}, not {function!r}"
+            )
+        self.forward = Forward(representation, "eigenfunctions", np.float64)
+        self._column, self._factor = int(function) - 2, sign * checked("scale", scale, above=0)
+
+    def value(self, seen: Any) -> Any:
+        """±f of one observation or of a batch, whose differences are the reward."""
+        return self.forward(seen)[..., self._column] * self._factor
+
+    def __call__(self, here: Any, there: Any, terminated: Any = False) -> float:
+        """The reward of a step."""
+        return float(self.value(there) - self.value(here))
+
+
+def usable_functions(representation: Representation) -> list[int]:
+    """The eigenfunctions after the constant that can be trusted, counted from 1 as in pictures."""
+    if not representation.rotated:
+        raise ConfigError(
+            "options need single eigenfunctions, and this representation was learned with rotate=False; "
+            "learn it with rotate=True"
+        )
+    kept = trusted_mask(representation.config.get("trusted"), representation.dim)
+    return [2 + index for index in np.flatnonzero(kept).tolist()]
+
+
+def functions_for(representation: Representation, count: int) -> list[int]:
+    """The eigenfunctions that `count` options climb and descend, counted from 1."""
+    usable, needed = usable_functions(representation), (count + 1) // 2
+    if needed > len(usable):
+        raise ConfigError(
+            f"count={count} needs {needed} eigenfunctions after the constant, and of these "
+            f"{representation.dim} {len(usable)} can be trusted; lower count to {2 * len(usable)}, or learn "
+            "φ with a larger dim or from more data"
+        )
+    return usable[:needed]
+
+
+def _listed(functions: list[int]) -> str:
+    return ", ".join(map(str, functions)) if functions else "of which there are none"

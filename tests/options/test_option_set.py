@@ -1,0 +1,65 @@
+"""Options as files, and what is refused of a file that is none."""
+
+import numpy as np
+import pytest
+
+import lapwing
+from lapwing import storage
+from lapwing.errors import CheckpointError, ConfigError
+from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.options.option_set import NetworkOptions, load_options
+from tests.support.representations import random_representation
+
+
+@pytest.fixture(scope="module")
+def options():
+    return lapwing.discover_options("TwoRoom", count=4, exact=True)
+
+
+def test_options_are_the_same_after_a_file(options, tmp_path):
+    options.save(tmp_path / "o.safetensors")
+    read = load_options(tmp_path / "o.safetensors")
+    for name in ("actions", "begins", "stops"):
+        np.testing.assert_array_equal(getattr(read.table, name), getattr(options.table, name))
+    assert (read.names, read.longest, read.n_actions) == (options.names, options.longest, 4)
+    np.testing.assert_array_equal(
+        read.begins(options.observations[7]), options.begins(options.observations[7])
+    )
+
+
+def test_networks_are_the_same_after_a_file(tmp_path):
+    spec = EncoderSpec("mlp", (2,), 3, None, (4,))
+    networks = tuple(random_representation(spec, seed).encoder for seed in (0, 1))
+    options = NetworkOptions(networks, spec, np.array([0.1, 0.2]), ("f2+", "f2-"), 50)
+    options.save(tmp_path / "o.safetensors")
+    read, seen = load_options(tmp_path / "o.safetensors"), np.array([[0.3, -0.4], [1.0, 2.0]], np.float32)
+    for option in (0, 1):
+        np.testing.assert_allclose(read.values(option, seen), options.values(option, seen), rtol=1e-6)
+        assert read.act(option, seen[0]) == options.values(option, seen)[0].argmax()
+        assert read.stops(option, seen[1]) == (
+            options.values(option, seen)[1].max() <= options.margins[option]
+        )
+
+
+def test_an_unknown_observation_is_refused(options):
+    with pytest.raises(ConfigError, match="states"):
+        options.act(0, np.array([0.123, 0.456], np.float32))
+
+
+@pytest.mark.parametrize("what", ["actions", "stops", "observations"])
+def test_a_forged_table_is_refused(options, tmp_path, what):
+    path = tmp_path / "o.safetensors"
+    options.save(path)
+    tensors, manifest = storage.read_tensors(path)
+    tensors[what] = tensors[what] + 9 if what == "actions" else tensors[what][:-1].copy()
+    storage.write_tensors(path, tensors, manifest)
+    with pytest.raises(CheckpointError, match="description"):
+        load_options(path)
+
+
+def test_other_files_are_refused(tmp_path):
+    storage.write_tensors(tmp_path / "x.safetensors", {"a": np.zeros(2)}, {"format": 1, "kind": "agent"})
+    with pytest.raises(CheckpointError, match="agent"):
+        load_options(tmp_path / "x.safetensors")
+    with pytest.raises(ConfigError, match="no options"):
+        load_options(tmp_path)

@@ -1,0 +1,185 @@
+"""Options in a run folder: exact and learned ones in a maze, DQN elsewhere, and what is refused."""
+
+import json
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+import lapwing
+from lapwing.cli.options_report import options_verdict
+from lapwing.envs.gridworld import GridWorld
+from lapwing.errors import ConfigError
+from lapwing.laplacian.chain import true_chain
+from lapwing.laplacian.encoders import EncoderSpec
+from lapwing.mazes import parse_maze, read_maze
+from lapwing.options.purpose import functions_for
+from lapwing.runs.option_maze import aligned, exact_functions, measured
+from lapwing.runs.option_networks import followed, network_options
+from lapwing.runs.options import discover_options
+from lapwing.settings.options import OptionsSettings
+from tests.support.command_line import called, refused
+from tests.support.representations import random_representation
+
+SMALL = "#######\n#..#..#\n#.....#\n#..#..#\n#######\n"
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("options")
+    (folder / "small.txt").write_text(SMALL)
+    words = ("--exact", "--count", "6", "--walks", "10", "--out", folder / "run", "--json")
+    code, out, err = called("options", folder / "small.txt", *words)
+    assert code == 0, err
+    return SimpleNamespace(folder=folder, result=json.loads(out), err=err)
+
+
+def test_a_run_has_measures_pictures_and_a_verdict(small_run):
+    rows = small_run.result["rows"]
+    assert [row["options"] for row in rows] == [0, 4, 6, 8, 16]
+    assert all(row["decisions"] > 1 and row["cover"] >= 13 for row in rows)
+    assert rows[0]["decisions"] == pytest.approx(rows[0]["steps"])
+    for name in ("options.png", "diffusion.svg"):
+        assert (small_run.folder / "run" / "figures" / name).stat().st_size > 5_000
+    assert "verdict:" in small_run.err
+    assert "next:" in small_run.err
+
+
+def test_a_finished_run_is_shown_again_and_its_options_load(small_run):
+    run = small_run.folder / "run"
+    code, out, err = called("evaluate", run, "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == small_run.result["rows"]
+    assert lapwing.load_options(run).names == ("f2+", "f2-", "f3+", "f3-", "f4+", "f4-")
+    code, out, err = called(
+        "options", small_run.folder / "small.txt", "--exact", "--count", "6", "--walks", "10",
+        "--out", run, "--resume", "--json",
+    )  # fmt: skip
+    assert json.loads(out)["rows"] == small_run.result["rows"]
+
+
+def test_options_of_a_run_lead_to_the_ends_of_the_learned_eigenfunction(four_room_run):
+    options = discover_options("FourRoom", representation=four_room_run, count=2)
+    world = GridWorld(read_maze("FourRoom"))
+    f = lapwing.load(four_room_run).eigenfunctions(options.observations)[:, 1]
+    here = 0
+    while not options.table.stops[0, here]:
+        here = world.next_state[here, options.table.actions[0, here]]
+    assert f[here] > np.quantile(f, 0.9)
+
+
+def test_a_phi_that_is_exact_is_as_good_as_the_exact_eigenvectors():
+    """Where eigenvalues repeat, the learned basis of an eigenspace is another one than NumPy's."""
+    world = GridWorld(
+        parse_maze("#######\n#.....#\n#.....#\n#.....#\n#.....#\n#.....#\n#######\n", name="square")
+    )
+    values, functions = exact_functions(world, 5)
+    assert values[0] == pytest.approx(values[1], abs=1e-9)
+    functions[:, :2] = functions[:, :2] @ np.array([[0.6, -0.8], [0.8, 0.6]])
+    learned = values, functions
+    sources = {"learned": learned, "exact": exact_functions(world, 5, learned)}
+    _, ours, exact = measured(world, sources, OptionsSettings(walks=5), counts=[4])
+    assert ours["decisions"] == pytest.approx(exact["decisions"], rel=1e-3)
+    assert ours["steps_alike"] == pytest.approx(exact["steps_alike"], rel=1e-3)
+
+
+def test_repeated_eigenvalues_take_the_basis_that_is_nearest():
+    world = GridWorld(read_maze("OneRoom"))
+    chain = true_chain(world.transition_matrix())
+    values, functions = chain.eigenpairs(4)
+    assert values[1] == pytest.approx(values[2], abs=1e-9)
+    turned = functions.copy()
+    turned[:, 1:3] = functions[:, 1:3] @ np.array([[0.6, -0.8], [0.8, 0.6]])
+    np.testing.assert_allclose(aligned(chain, values, functions, turned), turned, atol=1e-6)
+    np.testing.assert_allclose(aligned(chain, values, functions, functions), functions, atol=1e-6)
+
+
+class Slope(gymnasium.Env):
+    """A point in [-1, 1] that steps left or right by up to a fifth."""
+
+    def __init__(self):
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = self.np_random.uniform(-1, 1)
+        return np.array([self.at], np.float32), {}
+
+    def step(self, action):
+        size = self.np_random.uniform(0, 0.2)
+        self.at = float(np.clip(self.at + (size if action else -size), -1, 1))
+        return np.array([self.at], np.float32), 0.0, False, False, {}
+
+
+def test_dqn_learns_options_where_states_cannot_be_listed():
+    """φ is learned from a random walk on an interval, whose second eigenfunction goes from end to end."""
+    phi = lapwing.learn(gymnasium.wrappers.TimeLimit(Slope(), 50), transitions=5_000, dim=3)
+
+    def make():
+        return gymnasium.wrappers.TimeLimit(Slope(), 50)
+
+    settings = OptionsSettings(count=2, steps=600, hidden=(32,), batch=64)
+    options = network_options(make, phi, settings)
+    rows = followed(make, options, phi, settings)
+    assert [row["option"] for row in rows] == ["f2+", "f2-"]
+    assert all(row["gain"] > 0.4 for row in rows)  # of about 3 between the ends, 1.5 in the mean
+    assert all(row["gain"] > row["gain_random"] + 0.3 for row in rows)
+
+
+def test_fewer_trusted_eigenfunctions_than_options_need_is_told():
+    phi = random_representation(EncoderSpec("mlp", (2,), 5, None, (6,)))  # of four eigenfunctions
+    assert functions_for(phi, 5) == [2, 3, 4]
+    with pytest.raises(ConfigError, match="count=8"):
+        functions_for(phi, 8)
+    phi.config["trusted"] = [0, 1, 3]
+    assert functions_for(phi, 4) == [2, 4]
+    with pytest.raises(ConfigError, match="count=5"):
+        functions_for(phi, 5)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), "target"),
+        (("FourRoom", "--count", "400"), "--count"),
+        (("FourRoom", "--kind", "sideways"), "sideways"),
+        (("FourRoom", "--gamma", "1"), "--gamma"),
+        (("FourRoom", "--option-share", "0"), "--option-share"),
+        (("FourRoom", "--exact", "--dim", "5"), "--dim"),
+        (("PlaneFourRoom", "--exact"), "exact"),
+        (("PointUMaze",), "Arena"),
+        (("FourRom",), "FourRoom"),
+        (("FourRoom", "--representation", "gone"), "gone"),
+    ],
+)
+def test_mistakes_are_one_sentence(elsewhere, words, named):
+    assert named in refused("options", *words)
+
+
+def test_more_options_than_a_run_has_eigenfunctions_is_refused(four_room_run, elsewhere):
+    assert "--count" in refused("options", "FourRoom", "--representation", four_room_run, "--count", "100")
+
+
+def test_phi_of_another_maze_is_refused(four_room_run):
+    with pytest.raises(ConfigError, match="FourRoom"):
+        discover_options("TwoRoom", representation=four_room_run)
+
+
+def test_a_verdict_says_when_options_hinder():
+    row = {"source": "exact", "options": 4, "decisions": 90.0, "steps": 300.0, "covered": 1.0, "cover": 900.0}
+    primitive = row | {"source": "primitive", "options": 0, "steps": 100.0, "cover": 500.0}
+    result = {"states": 9, "options": 4, "rows": [primitive, row], "run": "runs/x"}
+    assert "hinder" in options_verdict(result).verdict
+    better = row | {"steps": 50.0, "cover": 200.0}
+    found = options_verdict(result | {"rows": [primitive, better]})
+    assert "hinder" not in found.verdict
+    assert "LaplacianOptions" in found.next_step
+
+
+def test_covering_options_of_all_eigenfunctions_shorten_the_walk():
+    world = GridWorld(parse_maze(SMALL, name="small"))
+    settings = OptionsSettings(kind="covering", walks=5)
+    rows = measured(world, {"exact": exact_functions(world, world.n_states)}, settings, counts=[4])
+    assert rows[1]["decisions"] < rows[0]["decisions"]
