@@ -3,7 +3,8 @@ PYTHON ?= python3.11 python3
 
 BIN := .venv/bin
 # A worker for each of two cores, and one thread of BLAS in each: more would wait for one another at full speed.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Bytecode is kept even where the user keeps none: many tests start processes that import the package again.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 # Extra arguments, e.g. `make test ARGS="tests/laplacian/test_chain.py"`.
 ARGS ?=
 # What the CPU of `make test-isa` has, for XLA; and what OpenBLAS calls such a one. AVX2 is worth trying too.

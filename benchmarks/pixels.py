@@ -6,7 +6,7 @@ Kernels of 4 with strides 2, 2, 1 do not fit 15 x 15 pixels without padding (15,
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,8 +17,9 @@ import optax
 from benchmarks.rows import Row
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.encoders import ConvNet
-from lapwing.laplacian.estimators import make_loss
+from lapwing.laplacian.estimators import make_estimator
 from lapwing.laplacian.evaluate import exact_spectrum, objective_gap
+from lapwing.laplacian.objectives import find_objective
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.target import Target, open_target
 from lapwing.settings.learn import LearnSettings
@@ -45,8 +46,8 @@ class Reading(NamedTuple):
 
     scale: float | None = 1.0
     """None: the spread of the images without their mean."""
-    shift: float | None = None
-    """None: the mean image."""
+    shift: Literal["mean", "ground", "none"] = "mean"
+    """What is taken off: the mean image; the ground's colour, where there is floor, so that it is black."""
     weights: Draw | None = None
     """With no bias at first; None: uniform within 1 / √inputs, the bias too."""
     epsilon: float = 1e-8
@@ -56,8 +57,9 @@ class Reading(NamedTuple):
 READINGS = {
     "mean image off, over the spread": Reading(scale=None),
     "mean image off, 0 to 1 otherwise": Reading(),
-    "0 to 1": Reading(shift=0.0),
-    "0 to 255": Reading(shift=0.0, scale=1 / 255),
+    "0 to 1": Reading(shift="none"),
+    "0 to 1, black ground": Reading(shift="ground"),
+    "0 to 255": Reading(shift="none", scale=1 / 255),
     "mean image off, Glorot": Reading(weights=glorot),
     "mean image off, He": Reading(weights=he),
     "mean image off, ε = 1e-7": Reading(epsilon=1e-7),
@@ -90,12 +92,14 @@ def gaps_of(reading: Reading) -> list[float]:
     assert target.states is not None
     spectrum = exact_spectrum(truth, 20)
     encoder = untrained(target, reading, jax.random.fold_in(key, 1))
-    loss = make_loss(target, resolve(settings, target), encoder)
+    resolved = resolve(settings, target)
+    estimator, objective = make_estimator(target, resolved, encoder), find_objective(resolved)
     adam = optax.inject_hyperparams(optax.adam)(settings.learning_rate, eps=reading.epsilon)
     state, gaps = adam.init(eqx.filter(encoder, eqx.is_inexact_array)), []
     for begin, end in itertools.pairwise((0, *MEASURED_AT)):
         bounds = (jnp.int32(begin), jnp.int32(end))
-        encoder, state = _learned(loss, encoder, state, jax.random.fold_in(key, 2), *bounds)
+        stream = jax.random.fold_in(key, 2)
+        encoder, state = _learned(estimator, objective, encoder, state, stream, *bounds)
         phi = embed_batch(encoder, target.states)
         gaps.append(objective_gap(spectrum, np.asarray(phi, np.float64), 20))
     return gaps
@@ -105,7 +109,9 @@ def untrained(target: Target, reading: Reading, key: jax.Array) -> ConvNet:
     """The paper's ConvNet with the pixels and first weights of the reading."""
     images = np.asarray(target.states, np.float64) / 255
     mean = images.mean(axis=0)
-    shift = mean if reading.shift is None else np.full_like(mean, reading.shift)
+    shift = mean if reading.shift == "mean" else np.zeros_like(mean)
+    if reading.shift == "ground":
+        shift = np.median(images, axis=0) * (images.std(axis=0) > 0)  # only floor ever changes
     scale = np.sqrt(np.mean((images - mean) ** 2)) if reading.scale is None else reading.scale
     encoder = ConvNet(shift.astype(np.float32), np.asarray(scale, np.float32), 20, key=key)
     if reading.weights is None:
@@ -123,16 +129,19 @@ def untrained(target: Target, reading: Reading, key: jax.Array) -> ConvNet:
 
 
 @eqx.filter_jit
-def _learned(loss, encoder, state, key, begin, end):
+def _learned(estimator, objective, encoder, state, key, begin, end):
     """Steps of Adam; compiled once for all readings with the same β."""
     weights, rest = eqx.partition(encoder, eqx.is_inexact_array)
     adam = optax.inject_hyperparams(optax.adam)(1e-3)  # its state holds the step size and ε
 
     def step(t, carry):
         weights, state = carry
-        gradient = jax.grad(
-            lambda weights: loss(eqx.combine(weights, rest), t, jax.random.fold_in(key, t))[0]
-        )(weights)
+
+        def loss(weights):
+            batch = estimator(eqx.combine(weights, rest), t, jax.random.fold_in(key, t))
+            return objective.loss(objective.init(20), batch)[0]
+
+        gradient = jax.grad(loss)(weights)
         updates, state = adam.update(gradient, state)
         return optax.apply_updates(weights, updates), state
 
