@@ -52,9 +52,10 @@ FILES = {
     "rewards.md": ("Any reward, measured", ("rewards",)),
     "cartpole.md": ("CartPole by `lapwing.solve`, measured", ("cartpole",)),
     "linear.md": ("Policies that are linear in φ, measured", ("linear",)),
-    "options.md": ("Options, measured", ("options",)),
+    "options.md": ("Options, measured", ("options", "option_discovery", "option_agents")),
     "default_reward.md": ("The wrapper's default reward, measured", ("default_reward",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
+    "lap_reach.md": ("The Laplacian baseline behind `lapwing reach`, measured", ("lap_reach",)),
 }
 """What --write puts where."""
 PARTS = tuple(part for _, parts in FILES.values() for part in parts)

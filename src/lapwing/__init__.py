@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from lapwing.runs.train import train
     from lapwing.settings.learn import LearnSettings
     from lapwing.shaping.rewards import Goal, GoalReward
+    from lapwing.solving.files import load_policy
     from lapwing.solving.model import ActionModel, Policy
     from lapwing.sweeps.grid import SweepRun
     from lapwing.sweeps.sweep import sweep
@@ -85,6 +86,7 @@ _HOMES = {
     "load_agent": "agents.agent",
     "load_experience": "data.files",
     "load_options": "options.option_set",
+    "load_policy": "solving.files",
     "load_reacher": "reaching.files",
     "metric_logger": "integrations.metric_logger",
     "save_episodes": "data.folders",
@@ -136,6 +138,7 @@ __all__ = [
     "load_agent",
     "load_experience",
     "load_options",
+    "load_policy",
     "load_reacher",
     "metric_logger",
     "open_target",

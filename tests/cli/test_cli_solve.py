@@ -34,6 +34,14 @@ def test_a_maze_with_a_painted_map_learns_first(elsewhere, capsys):
     assert result["share"] == pytest.approx(1, abs=1e-6)
     assert [1, 5] in result["path"]
     assert (elsewhere / "runs" / "maze-solve" / "solution.svg").is_file()
+    main(["evaluate", "runs/maze-solve", "--json"])
+    again = json.loads(capsys.readouterr().out)
+    assert {name: again[name] for name in ("maze", "dim", "gamma")} == {
+        "maze": "maze",
+        "dim": 6,
+        "gamma": 0.9,
+    }
+    assert again["return"] == pytest.approx(result["return"])
 
 
 @pytest.mark.parametrize(

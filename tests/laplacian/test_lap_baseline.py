@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError
-from lapwing.laplacian.lap_baseline import lap_features, lap_loss, scaled
+from lapwing.laplacian.lap_baseline import lap_features, lap_loss, lap_phi, scaled
 from lapwing.laplacian.target import Target, open_target
 from lapwing.settings.learn import LearnSettings
 
@@ -55,6 +55,17 @@ def test_on_a_ring_three_functions_are_the_constant_and_the_first_waves(ring):
     known = np.stack([np.full(8, 0.5**0.5), np.cos(angle), np.sin(angle)], axis=1) / 2
     basis = np.linalg.qr(phi)[0]
     assert np.mean(np.sum((basis.T @ known) ** 2, axis=0)) > 0.95
+
+
+def test_vectors_that_are_not_enumerated_have_a_network():
+    """Of a walk along an interval; the end that is far is farther in φ than a neighbour."""
+    moves = np.random.default_rng(0).uniform(-0.2, 0.2, (100, 50, 1))
+    walks = np.clip(np.cumsum(moves, axis=1), -1, 1).astype(np.float32)
+    target = Target("interval", Experience(walks.reshape(-1, 1), [50] * 100))
+    phi = lap_phi(target, 3, steps=200, batch=64)
+    ends = phi(np.array([[-0.9], [-0.8], [0.9]], np.float32))
+    np.testing.assert_allclose(np.linalg.norm(ends, axis=1), np.sqrt(3), rtol=1e-4)
+    assert np.linalg.norm(ends[1] - ends[0]) < np.linalg.norm(ends[2] - ends[0])
 
 
 def test_the_seed_decides(ring):

@@ -52,6 +52,17 @@ def test_what_the_data_does_not_join_is_in_two_parts():
     assert np.isfinite(graph.distances[0, 3])
 
 
+def test_no_way_leads_through_a_landmark_that_lumps_two_ends_together():
+    """The ends of a line belong to one landmark, which is at its beginning: its other end is no way there."""
+    last = 9
+    places, horizons = walks(lambda s, rng: np.clip(s + rng.choice([-1, 1], len(s)), 0, last), last + 1)
+    lumped = places == last
+    nearest = Nearest(np.where(lumped, 0, places), lumped.astype(np.float32))
+    graph = build_graph(nearest, horizons, last)
+    apart = np.abs(np.subtract.outer(range(last), range(last)))
+    np.testing.assert_array_equal(graph.distances, apart)
+
+
 def test_a_chance_is_a_last_resort_and_the_likelier_one_first():
     graph = graph_of(
         *walks(lambda s, rng: np.where(s < 2, rng.integers(0, 2, len(s)), 2 + rng.integers(0, 2, len(s))), 4),

@@ -1,3 +1,4 @@
+import gymnasium
 import numpy as np
 import pytest
 
@@ -139,14 +140,40 @@ def test_where_no_way_leads_the_parts_are_told():
     assert np.isfinite(reacher.act(np.zeros(2), np.full(2, 3.0))).all()
 
 
+def test_an_environment_of_other_actions_is_refused(two_room, plane):
+    two_room.check_env(gymnasium.make("lapwing/TwoRoom-v0"))
+    for reacher in (two_room, plane[1]):
+        with pytest.raises(ConfigError, match="actions"):
+            reacher.check_env(gymnasium.make("Pendulum-v1"))
+
+
+def test_it_goes_to_an_observation_of_any_environment(two_room):
+    """By the environment's own steps, and no goals but an observation that was seen there."""
+    env = gymnasium.make("lapwing/TwoRoom-v0", observation="position", max_episode_steps=200)
+    reached = 0
+    for seed in range(10):
+        goal, _ = env.reset(seed=100 + seed)
+        seen, _ = env.reset(seed=seed)
+        for _ in range(200):
+            if np.array_equal(seen, goal):
+                reached += 1
+                break
+            seen = env.step(two_room.act(seen, goal))[0]
+    assert reached >= 8
+
+
 def test_wrong_arguments_are_refused(two_room):
     for bad in ({"landmarks": 1}, {"noise": 2.0}, {"temperature": 0.0}, {"nonsense": 1}):
         with pytest.raises(ConfigError, match=next(iter(bad))):
             lapwing.reach("TwoRoom", **bad)
     with pytest.raises(ConfigError, match="goal"):
         two_room.act([0.0, 0.0])
-    with pytest.raises(ConfigError, match="shape"):
+    with pytest.raises(ConfigError, match="observation has shape"):
         two_room.act(np.zeros(3), np.zeros(2))
+    with pytest.raises(ConfigError, match="goal has shape"):
+        two_room.act({"observation": np.zeros(2), "desired_goal": np.zeros(3)})
+    with pytest.raises(ConfigError, match="noise"):
+        two_room.act(np.zeros(2), np.zeros(2), noise=-1.0)
     with pytest.raises(ConfigError, match="goals"):
         two_room.act(np.zeros((3, 2)), np.zeros((2, 2)))
     with pytest.raises(DatasetError, match="NaN"):

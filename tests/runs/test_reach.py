@@ -5,7 +5,7 @@ import pytest
 
 import lapwing
 from lapwing.cli.main import main
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.runs.reach import reopen_reach
 
 SMALL = {"transitions": 5_000, "dim": 5, "steps": 20, "batch": 64, "hidden": (16,), "landmarks": 60}
@@ -75,3 +75,70 @@ def test_data_without_actions_is_a_sentence(tmp_path, capsys):
     assert error.value.code == 2
     assert "no actions" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+ROOM = """
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict
+
+
+class Room(gymnasium.Env):
+    '''A point in a square; the goal is in `info`.'''
+
+    action_space = Box(-1.0, 1.0, (2,), np.float32)
+    observation_space = Box(-1.0, 1.0, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.goal = self.np_random.uniform(-1, 1, (2, 2)).astype(np.float32)
+        self.left = 40
+        return self.seen(), {"goal": self.goal}
+
+    def step(self, action):
+        self.at, self.left = np.clip(self.at + 0.2 * action, -1, 1).astype(np.float32), self.left - 1
+        success = bool(np.linalg.norm(self.at - self.goal) < 0.2)
+        return self.seen(), float(success), False, self.left == 0, {"success": success}
+
+    def seen(self):
+        return self.at
+
+
+class GoalRoom(Room):
+    '''The same with its goal in a Dict, and a third number in its state.'''
+
+    observation_space = Dict(
+        observation=Box(-1.0, 1.0, (3,), np.float32),
+        achieved_goal=Box(-1.0, 1.0, (2,), np.float32),
+        desired_goal=Box(-1.0, 1.0, (2,), np.float32),
+    )
+
+    def seen(self):
+        whole = np.append(self.at, np.float32(0.5) * self.at[0] * self.at[1])
+        return {"observation": whole, "achieved_goal": self.at, "desired_goal": self.goal}
+"""
+
+
+@pytest.fixture
+def rooms(tmp_path):
+    (tmp_path / "rooms.py").write_text(ROOM)
+    return tmp_path / "rooms.py"
+
+
+@pytest.mark.parametrize(("name", "words"), [("Room", []), ("GoalRoom", ["--observation-key=achieved_goal"])])
+def test_environments_with_goals_are_gone_to_and_evaluated(name, words, rooms, tmp_path, capsys):
+    out = tmp_path / "run"
+    few = [*WORDS, "--hidden", "64", "--steps", "600", "--batch", "256", *words]
+    main(["reach", f"gym:{rooms}:{name}", *few, "--out", str(out), "--json"])
+    made = json.loads(capsys.readouterr().out)
+    assert made["episodes"] == 20
+    assert made["success"] >= 0.6  # actions at random have 0.23
+    main(["evaluate", str(out), "--json"])
+    assert json.loads(capsys.readouterr().out)["success"] == made["success"]
+
+
+def test_goals_that_are_no_states_are_told(rooms, tmp_path):
+    source = f"gym:{rooms}:GoalRoom"
+    with pytest.warns(LapwingWarning, match="observation-key"):
+        lapwing.reach(source, out=tmp_path / "run", observation_key="observation", **SMALL)
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["success"] is None

@@ -5,7 +5,7 @@ import pytest
 
 import lapwing
 from lapwing.envs.gridworld import GridWorld
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import CheckpointError, ConfigError, DatasetError
 from tests.support.exact import moves, text_of
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
 
@@ -114,3 +114,38 @@ def test_what_is_near_goes_with_vectors(four_room):
 def test_no_landmarks(four_room):
     with pytest.raises(ConfigError, match="landmarks"):
         lapwing.action_model(four_room, landmarks=0)
+
+
+def test_a_saved_policy_is_the_same(four_room, states, tmp_path):
+    policy = lapwing.solve(four_room, lambda x: x[:, 0] > 0.8, gamma=GAMMA)
+    policy.save(tmp_path / "policy.safetensors")
+    loaded = lapwing.load_policy(tmp_path / "policy.safetensors")
+    np.testing.assert_array_equal(loaded.q(states), policy.q(states))
+    other = np.eye(len(states))[5]
+    np.testing.assert_array_equal(loaded.model.solve(other).q(states), policy.model.solve(other).q(states))
+
+
+def test_a_policy_of_vectors_is_saved_with_what_they_are_compared_in(tmp_path):
+    representation, observations = REPRESENTATIONS["fourier"], OBSERVATIONS["fourier"]
+    rng = np.random.default_rng(0)
+    walk = observations[rng.integers(len(observations), size=400)] + rng.normal(0, 0.01, (400, 1))
+    data = lapwing.Experience(walk.astype(np.float32), [200, 200], actions=rng.integers(3, size=400))
+    model = lapwing.action_model(representation, data, landmarks=20, near="both")
+    policy = model.solve(lambda seen: seen[:, 0])
+    policy.save(tmp_path / "policy.safetensors")
+    loaded = lapwing.load_policy(tmp_path / "policy.safetensors")
+    np.testing.assert_array_equal(loaded.act(walk[:50]), policy.act(walk[:50]))
+
+
+def test_a_damaged_or_foreign_file_is_no_policy(four_room, tmp_path):
+    path = tmp_path / "mine.safetensors"
+    lapwing.solve(four_room, lambda x: x[:, 0], gamma=GAMMA).save(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    four_room.save(tmp_path / "phi.safetensors")
+    for wrong in (path, tmp_path / "phi.safetensors"):
+        with pytest.raises(CheckpointError, match=wrong.name):
+            lapwing.load_policy(wrong)
+    with pytest.raises(ConfigError, match="policy"):
+        lapwing.load_policy(tmp_path)

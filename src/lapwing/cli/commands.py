@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lapwing.runs.learn import Outcome
     from lapwing.runs.options import OptionsOutcome
     from lapwing.runs.reach import ReachOutcome
+    from lapwing.runs.solve_maze import Solved
     from lapwing.runs.train_ddpg import ControlOutcome
     from lapwing.runs.train_dqn import AgentOutcome
 
@@ -73,10 +74,15 @@ def _evaluate(command: Evaluate) -> None:
     from lapwing.runs.learn import reopen
     from lapwing.runs.options import reopen_options
     from lapwing.runs.reach import reopen_reach
+    from lapwing.runs.solve_maze import reopen_solved
     from lapwing.runs.train_ddpg import reopen_control
     from lapwing.runs.train_dqn import reopen_agent
+    from lapwing.solving.files import NAME
 
-    out, console, config = command.run, stderr_console(), RunFolder(command.run).config()
+    out, console = command.run, stderr_console()
+    if (out / NAME).is_file():
+        return _show_solved(reopen_solved(out), out, console, as_json=command.json)
+    config = RunFolder(out).config()
     is_agent = config.get("kind") == "agent"
     if is_agent and command.env is not None:
         raise ConfigError(f"{out} holds an agent, which is not trained again; leave --env out")
@@ -137,10 +143,11 @@ def _audit(command: Audit) -> None:
 
 
 def _solve(command: Solve) -> None:
+    from lapwing import storage
     from lapwing.cli.progress import progress_bar, stderr_console
-    from lapwing.cli.solve_report import draw_solved, solved_table
     from lapwing.runs.solve_maze import solve_maze
     from lapwing.settings.agents import read_cell
+    from lapwing.solving.files import NAME
 
     if not command.target or command.reward is None:
         raise ConfigError("name a maze and a reward: lapwing solve FourRoom --reward goal=1,1")
@@ -156,10 +163,18 @@ def _solve(command: Solve) -> None:
             on_progress=on_progress,
         )
     out = command.out or Path("runs") / f"{solved.world.maze.name}-solve"
+    storage.make_folder(out)
+    solved.policy.save(out / NAME)
+    _show_solved(solved, out, console, as_json=command.json)
+
+
+def _show_solved(solved: "Solved", out: Path, console: "Console", *, as_json: bool) -> None:
+    from lapwing.cli.solve_report import draw_solved, solved_table
+
     picture = draw_solved(solved, out)
     console.print(solved_table(solved))
-    console.print(f"{picture}: reward, value, moves and path")
-    if command.json:
+    console.print(f"{picture}: reward, value, moves and path; beside it the policy")
+    if as_json:
         print(json.dumps(solved.result, allow_nan=False))
 
 

@@ -107,6 +107,8 @@ class Evaluate:
 
     lapwing evaluate runs/PlaneHardMaze-reach: a reacher, by the same goals again.
 
+    lapwing evaluate runs/FourRoom-solve: the policy of a reward, against the best there is.
+
     lapwing evaluate runs/MyEnv --env gym:my_env.py:MyEnv: one whose collected data is gone. A run folder
     never runs a file by itself; only one that you name here is run.
     """
@@ -181,7 +183,7 @@ class Solve:
     out: Annotated[
         Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: runs/MAZE-solve)")
     ] = None
-    """Where the picture goes."""
+    """Where the policy and the picture go."""
     json: bool = False
     """Print the result as one line of JSON on standard output."""
 

@@ -255,11 +255,11 @@ def inspection_table(found: Inspection) -> Table:
     if plan:
         kind = "continuous states" if plan["states"] is None else f"{plan['states']:,} states, enumerated"
         table.add_row("lapwing sees", kind + (", read from disk as needed" if plan["on_disk"] else ""))
-        table.add_row(
-            "would learn",
-            f"{plan['dim']} eigenfunctions by {plan['estimator']}, {plan['encoder']} encoder, "
-            f"lam={plan['lam']:g}, at which {plan['surviving_share']:.0%} of the pairs end in their episode",
-        )
+        words = f"{plan['dim']} eigenfunctions by {plan['estimator']}, {plan['encoder']} encoder"
+        if plan["lam"] is not None:
+            words += f", lam={plan['lam']:g}, at which {plan['surviving_share']:.0%} of the pairs end in "
+            words += "their episode"
+        table.add_row("would learn", words)
         if plan["held_out"]:
             table.add_row("would hold out", f"{plan['held_out']:.0%} of the episodes, to measure on")
     for remark in found.remarks:

@@ -247,7 +247,7 @@ class RewardShaper:
             f"is {times:.0f} times as far from the data that φ was learned from as is usual; collect past "
             "the end of episodes (past_termination=True), or with a policy that comes to the goal",
             LapwingWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _check_fits(self, goal: Any) -> None:

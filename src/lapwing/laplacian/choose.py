@@ -62,7 +62,7 @@ def choose(
     settings: LearnSettings, target: Target, *, on_trial: OnChunk | None = None
 ) -> tuple[ResolvedSettings, list[Trial]]:
     """The resolved settings, and what was tried on validation episodes: the chosen one first."""
-    resolved = _by_rules(settings, target)
+    resolved = by_rules(settings, target)
     if resolved.estimator == "closed-form" and target.extends_eigenvectors:
         return _by_states_left_out(settings, resolved, target, on_trial)
     if resolved.estimator == "closed-form":
@@ -80,7 +80,7 @@ def choose(
     return resolved, []
 
 
-def _by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
+def by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     """What needs no look at the spectrum; λ and what trials decide are left as they are."""
     states = target.n_states
     dim = settings.dim if settings.dim is not None else min(20, states or 20)

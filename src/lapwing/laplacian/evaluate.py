@@ -110,7 +110,7 @@ def cosine_similarities(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray
 
 
 def single_cosines(spectrum: Spectrum, functions: np.ndarray) -> np.ndarray:
-    """The cosine of each function with the eigenvector of its index alone, as later papers report it.
+    """The cosine of each function with the eigenvector of its index alone.
 
     Where eigenvalues repeat, it depends on the basis that the solver happens to choose.
     """

@@ -10,6 +10,9 @@ for independent states of an isotropic φ it is d, so what is smooth weighs litt
 d whatever φ is, for φ is scaled. And steps are single ones. φ has no order and no eigenvalues.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,9 +21,11 @@ import optax
 from jaxtyping import Array, Float, Scalar
 
 from lapwing.errors import ConfigError
+from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, default_encoder, embed, fit_encoder
 from lapwing.laplacian.objectives.drawing import Phi
 from lapwing.laplacian.target import Target
+from lapwing.settings.learn import EncoderName
 
 HIDDEN = (256, 256)
 
@@ -40,7 +45,18 @@ def scaled(phi: Float[Array, "... d"]) -> Float[Array, "... d"]:
     return jnp.sqrt(phi.shape[-1]) * phi / jnp.maximum(size, 1e-6)
 
 
-def lap_features(
+@dataclass(frozen=True, eq=False)
+class LapPhi:
+    """φ of a batch of observations, scaled to ‖φ‖ = √d."""
+
+    encoder: Encoder
+
+    def __call__(self, observations: np.ndarray) -> np.ndarray:
+        """(observations, d)."""
+        return np.asarray(scaled(jnp.asarray(embed_batch(self.encoder, observations))))
+
+
+def lap_phi(
     target: Target,
     dim: int,
     *,
@@ -48,11 +64,13 @@ def lap_features(
     batch: int = 512,
     learning_rate: float = 1e-3,
     seed: int = 0,
-) -> np.ndarray:
-    """φ of every enumerated state, learned by Adam from the one-step pairs of an experience.
+) -> LapPhi:
+    """φ, learned by Adam from the one-step pairs of an experience.
+
+    Vectors that are not enumerated have a fully connected network, as where these features are used.
 
     Args:
-        target: experience over enumerated states.
+        target: experience.
         dim: how many functions.
         steps: of Adam.
         batch: pairs in a step.
@@ -60,20 +78,26 @@ def lap_features(
         seed: of the encoder and of the batches.
     """
     experience, states = target.experience, target.states
-    if experience is None or states is None:
-        raise ConfigError(f"{target.name} has no transitions between enumerated states to learn from")
+    if experience is None:
+        raise ConfigError(f"{target.name} has no transitions to learn from")
     key = jax.random.key(seed)
     begins = np.flatnonzero(experience.horizons > 0)
-    encoder = _untrained(states, dim, jax.random.fold_in(key, 1))
-    ids = jnp.asarray(experience.observations)
-    trained = _trained(
-        encoder, jnp.asarray(states), ids[begins], ids[begins + 1], key, steps, batch, learning_rate
-    )
-    return np.asarray(scaled(jax.vmap(embed, in_axes=(None, 0))(trained, jnp.asarray(states))), np.float64)
+    indices = np.arange(len(experience.observations)) if states is None else experience.observations
+    table = experience.observations if states is None else states
+    name = "mlp" if states is None else default_encoder(table.shape[1:])
+    encoder = _untrained(name, table, dim, jax.random.fold_in(key, 1))
+    here, there = jnp.asarray(indices[begins]), jnp.asarray(indices[begins + 1])
+    return LapPhi(_trained(encoder, jnp.asarray(table), here, there, key, steps, batch, learning_rate))
 
 
-def _untrained(states: np.ndarray, dim: int, key) -> Encoder:
-    name = default_encoder(states.shape[1:])
+def lap_features(target: Target, dim: int, **how: Any) -> np.ndarray:
+    """φ of every enumerated state; `how` is as for `lap_phi`."""
+    if target.states is None:
+        raise ConfigError(f"{target.name} has no enumerated states")
+    return lap_phi(target, dim, **how)(target.states).astype(np.float64)
+
+
+def _untrained(name: EncoderName, states: np.ndarray, dim: int, key) -> Encoder:
     hidden = HIDDEN if len(states.shape) == 2 else ()
     spec = EncoderSpec(name, states.shape[1:], dim, n_states=len(states), hidden=hidden)
     return fit_encoder(spec, states, standardise=True, bandwidth=None, key=key)

@@ -121,7 +121,7 @@ def solve(
     if checkpoints:
         checkpoints.record(row)
     if on_chunk:
-        on_chunk(1, 1, row)
+        on_chunk(1, 1, {name: float(value) for name, value in row.items()})
     return Trained(encoder, spec, watch.working, watch.compiling, 0.0)
 
 

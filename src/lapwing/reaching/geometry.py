@@ -71,8 +71,13 @@ class Places:
         return coordinates, self._standardised(seen)
 
     def coordinates(self, observations: np.ndarray) -> np.ndarray:
-        """f/√λ, scaled; those eigenfunctions that held-out episodes do not trust are left out."""
+        """f/√λ, scaled; those eigenfunctions that held-out episodes do not trust are left out.
+
+        A φ without single eigenfunctions is taken as it is.
+        """
         assert self.representation is not None
+        if "commute" not in self.representation.filters:
+            return self.representation.embed(observations, "soft")
         weights = self.representation.filter_weights("commute")
         embedded = self.representation.embed(observations, "commute")
         return embedded[:, weights > 0]

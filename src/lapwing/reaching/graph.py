@@ -3,6 +3,9 @@
 A state counts as at a landmark if it is among the nearest fifth of those that belong to it. Of all the times
 at which the data was at i and k steps later at j, the tenth part that was quickest says how many steps it
 takes: data wanders, and a way is as long as it can be walked. Edges are directed.
+
+Where single steps cross from one landmark's states to another's, and nobody went from landmark to landmark,
+an edge is a last resort: φ may lump states on two sides of a gap, and such steps do not say on which.
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +25,8 @@ FEWEST = 3
 """An edge was gone along at least so often; where data is scarce, once."""
 LONGER, MOST_TRIES = 1.6, 3
 """How much longer edges are allowed to be while parts are not joined, and how often."""
+UNWALKED = 1_000.0
+"""What an edge costs along which single steps went, but never from landmark to landmark."""
 CHANCE = 10_000.0
 """What a step costs whose outcome is chance, over its probability: it is a last resort."""
 
@@ -83,7 +88,7 @@ def build_graph(nearest: Nearest, horizons: np.ndarray, count: int) -> Graph:
         longest = min(int(LONGER * longest) + 1, int(horizons.max()))
         found = _steps_between(nearest.landmark, at, horizons, count, longest, fewest)
     missing = beside.toarray() & ~np.isfinite(found)
-    found[missing] = longest
+    found[missing] = UNWALKED
     begins, ends = np.nonzero(np.isfinite(found))
     return Graph(count, begins.astype(np.int32), ends.astype(np.int32), found[begins, ends])
 

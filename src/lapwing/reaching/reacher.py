@@ -10,7 +10,6 @@ import gymnasium
 import numpy as np
 
 from lapwing.errors import ConfigError
-from lapwing.laplacian.batches import is_single
 from lapwing.laplacian.representation import Representation
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network
@@ -20,7 +19,7 @@ from lapwing.reaching.landmarks import squared_distances
 from lapwing.reaching.neighbours import Neighbours
 from lapwing.reaching.planner import Planner
 
-OUTSIDE = 3.0
+OUTSIDE = 2.0
 """A goal this many times as far from a landmark as any of its states is outside of the data."""
 ROUNDING = 1e-2
 """Of distances between standardised features."""
@@ -82,7 +81,9 @@ class Reacher:
             noise: as in `ReachSettings`; None is what it was made with. It is drawn anew at each call.
         """
         seen, goals, single = self._pair(observation, goal)
-        spread = float(self.config["settings"]["noise"]) if noise is None else noise
+        spread = float(self.config["settings"]["noise"] if noise is None else noise)
+        if not 0 <= spread <= 1:
+            raise ConfigError(f"noise must be between 0 and 1, not {noise}")
         actions = self.codes.decode(self.codes.disturb(self._outputs(seen, goals), spread, self._generator))
         return _plain(actions[0]) if single else actions
 
@@ -178,15 +179,23 @@ class Reacher:
             goal = observation.get("desired_goal")
         if goal is None:
             raise ConfigError("give a goal: an observation of the place to be reached")
-        seen, goals = self.seen(observation), self.seen(goal)
-        singles = [is_single(array.shape, self.places.shape) for array in (seen, goals)]
-        batches = [array[None] if one else array for array, one in zip((seen, goals), singles, strict=True)]
-        seen, goals = (self.places.checked(batch) for batch in batches)
+        (seen, one), (goals, one_goal) = self._batch(observation, "observation"), self._batch(goal, "goal")
         if len(goals) not in (1, len(seen)):
             raise ConfigError(
                 f"there are {len(seen)} observations and {len(goals)} goals; give one, or each its own"
             )
-        return seen, goals, all(singles)
+        return seen, goals, one and one_goal
+
+    def _batch(self, value: Any, name: str) -> tuple[np.ndarray, bool]:
+        """A batch as φ takes it, and whether it was one alone; `name` is for what is said of a wrong one."""
+        array, shape = self.seen(value), self.places.shape
+        if array.shape not in (shape, (*array.shape[:1], *shape)):
+            raise ConfigError(
+                f"the {name} has shape {array.shape}, and the data's observations have shape {shape}; give "
+                "one or a batch of such (of a Dict with goals, --observation-key achieved_goal makes states)"
+            )
+        single = array.shape == shape
+        return self.places.checked(array[None] if single else array), single
 
     def seen(self, observation: Any) -> np.ndarray:
         """What it takes of an observation: the part of a Dict that the data was of, or all."""

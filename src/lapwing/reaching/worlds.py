@@ -182,22 +182,25 @@ class GymWorld:
     def begin(self, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """As the environment begins; its goal is `desired_goal`, or `info["goal"]`."""
         self._envs: list[gymnasium.Env] = [self.make() for _ in range(count)]
-        self._there = np.zeros(count, bool)
+        self._there, self._over = np.zeros(count, bool), np.zeros(count, bool)
         begun = [env.reset(seed=int(generator.integers(2**31))) for env in self._envs]
         goals = [np.asarray(goal_of(seen, info)) for seen, info in begun]
-        return np.stack([self.part(seen) for seen, _ in begun]), np.stack(goals)
+        self._seen = np.stack([self.part(seen) for seen, _ in begun])
+        return self._seen.copy(), np.stack(goals)
 
     def step(self, active: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Step each of them."""
-        seen = []
-        for episode, action in zip(active, actions, strict=True):
-            env = self._envs[episode]
-            observation, reward, over, _, info = env.step(_of_space(env.action_space, action))
-            self._there[episode] = bool(
-                info.get("success", info.get("is_success", over and float(reward) >= 0))
-            )
-            seen.append(self.part(observation))
-        return np.stack(seen)
+        """Step each of them; one whose episode has ended stays where it is."""
+        for episode, action in zip(active.tolist(), actions, strict=True):
+            if not self._over[episode]:
+                self._step(episode, action)
+        return self._seen[active]
+
+    def _step(self, episode: int, action: np.ndarray) -> None:
+        env = self._envs[episode]
+        seen, reward, terminated, truncated, info = env.step(_of_space(env.action_space, action))
+        there = info.get("success", info.get("is_success", terminated and float(reward) >= 0))
+        self._there[episode], self._over[episode] = bool(there), terminated or truncated
+        self._seen[episode] = self.part(seen)
 
     def there(self, active: np.ndarray) -> np.ndarray:
         """As the environment says: `success` or `is_success`."""

@@ -23,7 +23,7 @@ from lapwing.data.minari import MinariData
 from lapwing.data.ogbench import OGBenchData
 from lapwing.data.source import DataFile, Source, read_source
 from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
-from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.choose import by_rules, resolve
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import open_target
 from lapwing.settings.learn import LearnSettings
@@ -202,16 +202,17 @@ def _plan(source: Source, settings: LearnSettings) -> tuple[str | None, dict[str
         try:
             target = open_target(source, settings)
             resolved = resolve(settings, target)
+            chosen = by_rules(dataclasses.replace(settings, stop=None), target)
         except LapwingError as error:
             return str(error), {}, ()
-    experience = target.learned_from
+    experience, by_pairs = target.learned_from, chosen.estimator != "closed-form"
     plan = {
         "states": target.n_states,
-        "estimator": resolved.estimator,
-        "encoder": resolved.encoder,
+        "estimator": chosen.estimator,
+        "encoder": chosen.encoder,
         "dim": resolved.dim,
-        "lam": resolved.lam,
-        "surviving_share": surviving_share(experience, resolved.lam),
+        "lam": resolved.lam if by_pairs else None,
+        "surviving_share": surviving_share(experience, resolved.lam) if by_pairs else None,
         "held_out": resolved.held_out,
         "on_disk": experience.on_disk,
     }

@@ -1,5 +1,6 @@
 """`lapwing reach` and `lapwing.reach`: a goal-reaching policy, in memory or in a run folder."""
 
+import warnings
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from lapwing.data.ogbench import OGBenchData
 from lapwing.data.source import GymEnv, Source, describe, read_source, recall_to_collect
 from lapwing.envs.arena import Arena
 from lapwing.envs.make import make_env
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target, open_target
 from lapwing.progress import OnProgress, uncounted
@@ -23,6 +24,7 @@ from lapwing.reaching.build import build_reacher, check_actions, learn_geometry,
 from lapwing.reaching.files import as_json, load_reacher
 from lapwing.reaching.reacher import Reacher
 from lapwing.reaching.worlds import (
+    MAZE_STEPS,
     TASKS,
     ArenaWorld,
     Episodes,
@@ -269,16 +271,26 @@ def world_of(reacher: Reacher, target: Target, source: Source) -> tuple[World | 
 
 
 def _gym_world(reacher: Reacher, source: GymEnv) -> GymWorld | None:
-    """The environment, if it gives goals that the reacher can take."""
+    """The environment, if it gives goals; goals that are no states of the reacher's are warned of."""
     env = make_env(source.env_id)
     try:
         reacher.check_env(env)
         goal = goal_of(*env.reset(seed=0))
     finally:
         env.close()
-    if goal is None or goal.shape != reacher.places.shape:
+    if goal is None:
         return None
-    return GymWorld(partial(make_env, source.env_id), reacher.seen)
+    if goal.shape != reacher.places.shape:
+        warnings.warn(
+            f"{source.env_id} gives goals of shape {goal.shape}, and states have shape "
+            f"{reacher.places.shape}, so it was not evaluated; --observation-key achieved_goal makes states "
+            "of what goals are made of",
+            LapwingWarning,
+            stacklevel=2,
+        )
+        return None
+    limit = env.spec.max_episode_steps if env.spec else None
+    return GymWorld(partial(make_env, source.env_id), reacher.seen, limit or MAZE_STEPS)
 
 
 def _keep_experience(folder: RunFolder, target: Target) -> None:

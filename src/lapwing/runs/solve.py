@@ -1,7 +1,5 @@
 """`lapwing.solve`: the policy of any reward, from a representation and steps with actions."""
 
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +7,15 @@ import numpy as np
 from lapwing.compilation import kept_programs
 from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
-from lapwing.errors import ConfigError, DatasetError, nearest
+from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.representation import Representation
 from lapwing.laplacian.target import MOST_ENUMERATED, Target
 from lapwing.mazes import parse_maze
 from lapwing.runs.learn import reopen_target
-from lapwing.solving.model import LANDMARKS, ActionModel, Embed, Policy, fit_model
+from lapwing.solving.embedding import embedding_for
+from lapwing.solving.model import LANDMARKS, ActionModel, Policy, fit_model
 from lapwing.solving.rewards import Reward
 from lapwing.solving.steps import Steps, experienced_steps, maze_steps
-
-NEAR = ("observation", "both", "phi")
-"""What landmarks of continuous vectors can be compared by."""
 
 
 @kept_programs()
@@ -81,48 +77,6 @@ def action_model(
     return fit_model(embedding_for(representation, steps, near), steps, landmarks=landmarks)
 
 
-def embedding_for(representation: Representation, steps: Steps, near: str | None = None) -> Embed:
-    """The embedding that landmarks are compared in.
-
-    φ is slow: what is quick but decides what an action does, such as the velocity of a pole, is hardly in it.
-    But vectors alone reach through walls. So continuous vectors can be compared by either, or by both side by
-    side, each in units of its own steps.
-    """
-    vectors = not steps.enumerated and steps.observations.ndim == 2
-    if near is not None and near not in NEAR:
-        raise ConfigError(f"near must be one of {', '.join(NEAR)}, not {near!r}; {nearest(near, NEAR)}")
-    if near in ("observation", "both") and not vectors:
-        raise ConfigError(
-            f"near={near!r} goes with continuous vectors, and these states are none; leave it out"
-        )
-    slow = partial(embedding, representation)
-    if near == "phi" or not vectors:
-        return slow
-    spread = steps.observations.std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0)
-
-    def quick(seen: np.ndarray) -> np.ndarray:
-        return np.asarray(seen, np.float64) / scale
-
-    return _in_steps((quick, slow), steps) if near == "both" else quick
-
-
-def _in_steps(parts: Sequence[Embed], steps: Steps) -> Embed:
-    """Embeddings side by side, each in units of the median length of a step."""
-    units = []
-    for part in parts:
-        points = part(steps.observations)
-        lengths = np.linalg.norm(points[steps.there] - points[steps.here], axis=1)
-        units.append(float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0)
-    return lambda seen: np.hstack([part(seen) / unit for part, unit in zip(parts, units, strict=True)])
-
-
-def embedding(representation: Representation, observations: np.ndarray) -> np.ndarray:
-    """f/√λ of a batch of observations; φ itself where there are no single eigenfunctions."""
-    filter = "commute" if "commute" in representation.filters else "soft"
-    return np.asarray(representation.embed(observations, filter), np.float64)
-
-
 def target_steps(target: Target) -> Steps:
     """The steps of what a representation was learned from."""
     if target.experience is None:
@@ -149,11 +103,17 @@ def _steps_for(representation: Representation, experience: Experience | None) ->
 
 def _steps_of_maze(representation: Representation) -> Steps:
     """Every move of the maze that a representation was learned on."""
-    text, settings = representation.config.get("maze"), representation.config.get("settings", {})
-    if text is None:
+    if representation.config.get("maze") is None:
         raise ConfigError(
             f"a representation of {representation.config.get('target', 'data')} does not say what actions "
             "do; give experience=, steps with actions, or the folder of its run"
         )
-    world = GridWorld(parse_maze(text, name=representation.config["target"]), settings.get("stay", False))
-    return maze_steps(world, world.observations(settings.get("observation", "position")))
+    return maze_steps(*maze_of(representation))
+
+
+def maze_of(representation: Representation) -> tuple[GridWorld, np.ndarray]:
+    """The maze that a representation was learned on, and what is observed in each state."""
+    config = representation.config
+    settings = config.get("settings", {})
+    world = GridWorld(parse_maze(config["maze"], name=config["target"]), settings.get("stay", False))
+    return world, world.observations(settings.get("observation", "position"))

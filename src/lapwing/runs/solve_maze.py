@@ -1,7 +1,6 @@
 """`lapwing solve`: a reward in a maze, its policy, and how near that comes to the best there is."""
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +16,12 @@ from lapwing.laplacian.target import Target, open_target
 from lapwing.mazes import Maze
 from lapwing.progress import OnProgress
 from lapwing.runs.learn import reopen_target
-from lapwing.runs.solve import embedding, target_steps
+from lapwing.runs.solve import maze_of, target_steps
 from lapwing.settings.learn import LearnSettings
 from lapwing.solving.dynamic_programming import checked_gamma, optimal_values, policy_values
-from lapwing.solving.model import fit_model
+from lapwing.solving.embedding import Embedding
+from lapwing.solving.files import load_policy
+from lapwing.solving.model import ActionModel, Policy, fit_model
 from lapwing.solving.painted import read_reward
 
 
@@ -28,6 +29,7 @@ class Solved(NamedTuple):
     """A reward in a maze and its policy, as tables over the maze's states."""
 
     world: GridWorld
+    policy: Policy
     rewards: np.ndarray
     values: np.ndarray
     """What the policy expects."""
@@ -71,7 +73,23 @@ def solve_maze(
         rewards, begin = read_reward(GridWorld(maze), reward), _begin(GridWorld(maze), start)
         representation, opened = _learned(maze, dim, on_progress)
         world = _world_of(target, opened)
-    return _solved(representation, opened, world, rewards, gamma, begin)
+    policy, seconds = _timed(fit_model(Embedding(representation), target_steps(opened)), rewards, gamma)
+    return _measured(policy, representation.dim, world, opened.states, rewards, seconds, begin)
+
+
+@kept_programs()
+def reopen_solved(folder: Path) -> Solved:
+    """What `lapwing solve` saved, measured again; states that its data did not visit have reward 0."""
+    loaded = load_policy(folder)
+    model = loaded.model
+    phi = model.embed.representation if isinstance(model.embed, Embedding) else None
+    if phi is None or phi.config.get("maze") is None or model.states is None:
+        raise ConfigError(f"{folder} holds a policy of data, which is not known to be that of a maze")
+    world, states = maze_of(phi)
+    rewards = np.zeros(len(states))
+    rewards[model.states] = loaded.rewards
+    policy, seconds = _timed(model, rewards, loaded.gamma)
+    return _measured(policy, phi.dim, world, states, rewards, seconds, None)
 
 
 def _maze(target: str) -> Maze:
@@ -105,19 +123,23 @@ def _learned(maze: Maze, dim: int | None, on_progress: OnProgress | None) -> tup
     return learn_target(opened, settings, on_progress=on_progress), opened
 
 
-def _solved(
-    representation: Representation,
-    opened: Target,
-    world: GridWorld,
-    rewards: np.ndarray,
-    gamma: float,
-    begin: int | None,
-) -> Solved:
-    model = fit_model(partial(embedding, representation), target_steps(opened))
+def _timed(model: ActionModel, rewards: np.ndarray, gamma: float) -> tuple[Policy, float]:
     began = time.perf_counter()
     policy = model.solve(rewards, gamma)
-    seconds = time.perf_counter() - began
-    q = policy.q(opened.states)
+    return policy, time.perf_counter() - began
+
+
+def _measured(
+    policy: Policy,
+    dim: int,
+    world: GridWorld,
+    states: np.ndarray | None,
+    rewards: np.ndarray,
+    seconds: float,
+    begin: int | None,
+) -> Solved:
+    """The policy's return beside the best there is; `states` has what is observed in each."""
+    gamma, q = policy.gamma, policy.q(states)
     actions, values = q.argmax(axis=1), q.max(axis=1)
     path = walk(world, actions, int(values.argmin()) if begin is None else begin)
     reached = float(policy_values(world, actions, rewards, gamma).mean())
@@ -125,7 +147,7 @@ def _solved(
     result = {
         "maze": world.maze.name,
         "states": world.n_states,
-        "dim": representation.dim,
+        "dim": dim,
         "gamma": gamma,
         "return": reached,
         "optimal_return": best,
@@ -133,7 +155,7 @@ def _solved(
         "milliseconds": 1_000 * seconds,
         "path": world.cells[path].tolist(),
     }
-    return Solved(world, rewards, values, actions, path, result)
+    return Solved(world, policy, rewards, values, actions, path, result)
 
 
 def walk(world: GridWorld, actions: np.ndarray, start: int) -> list[int]:

@@ -12,6 +12,7 @@ Nothing here is linear in φ. Features φ(s) ⊗ a, the usual choice, cannot hol
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,11 @@ class ActionModel:
                 with a number for each enumerated state; or a pair of observations and their rewards.
             gamma: the discount.
         """
+        return self.policy(self.rewards(reward), gamma)
+
+    def policy(self, rewards: np.ndarray, gamma: float) -> "Policy":
+        """The same for the reward of arriving at each landmark."""
         gamma = checked_gamma(gamma)
-        rewards = self.rewards(reward)
         return Policy(self, rewards, gamma, value_iteration(self.transition, rewards, gamma, self.seen))
 
     def rewards(self, reward: Reward) -> np.ndarray:
@@ -114,6 +118,12 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy(gamma={self.gamma:g}, {self.model!r})"
+
+    def save(self, path: str | Path) -> None:
+        """Write one .safetensors file, φ and the model inside, checked by SHA-256 when it is loaded."""
+        from lapwing.solving.files import save_policy
+
+        save_policy(self, path)
 
     def q(self, observations) -> np.ndarray:
         """Q(s, a) of each action: the return of a, and of the best actions after it."""
