@@ -147,4 +147,4 @@ if __name__ == "__main__":
     began = time.process_time()
     q_network = train(env, args)
     share, seconds = success(q_network, env, args.evaluation_episodes), time.process_time() - began
-    print(f"{args.form}: {share:.0%} success, {args.total_timesteps:,} steps, {seconds:.0f} s of CPU time")
+    print(f"{args.form}: success {share:.0%} after {args.total_timesteps:,} steps, {seconds:.0f} s of CPU")
