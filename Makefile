@@ -65,8 +65,8 @@ lint: .venv/.dev ## check style, format, types and which folder imports which
 bench: .venv/.dev ## measure speed, memory and quality against their targets
 	$(BIN)/python -m benchmarks $(ARGS)
 
-docs: .venv/.dev ## build the site into site/
-	$(BIN)/mkdocs build --strict
+docs: .venv/.dev ## build the site into site/, running its notebooks
+	$(QUICK_COMPILATION) $(BIN)/mkdocs build --strict
 
 clean: ## remove .venv, the site and the caches (runs/ stays)
 	rm -rf .venv site dist build .pytest_cache .ruff_cache .hypothesis .coverage

@@ -95,6 +95,20 @@ def test_parts_that_nothing_joins_are_told_whatever_is_trusted():
     assert "runs/mine" not in following
 
 
+def test_functions_that_never_change_along_an_episode_are_named():
+    verdict, following = verdict_of(
+        continuous(list(range(6))) | {"eigenvalues": [0.0, 1e-9, 0.0, 0.1, 0.2, 0.3]}
+    )
+    assert names_of([1, 2]) in verdict
+    assert "goal" in following
+
+
+def test_nearly_all_are_to_be_used():
+    verdict, following = verdict_of(continuous([*range(8), *range(9, 20)], dim=20))
+    assert "19 of 20" in verdict
+    assert "runs/mine" in following
+
+
 def test_observations_in_no_order_are_told_from_few_data():
     result = continuous([0])
     result["held_out"]["eigenvalues"] = [0.0, 0.98, 1.01, 0.99, 1.02, 0.97]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from lapwing.laplacian.agreement import NO_EIGENVALUE
 from lapwing.laplacian.held_out import CLEARLY, changes_as_by_chance
 from lapwing.laplacian.target import LEAST_TO_HOLD_OUT
 
@@ -54,6 +55,13 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
             f"{words}: observations that follow each other are no more alike than any two.",
             "see whether the rows are in the order of time, and hold what changes slowly.",
         )
+    if still := _zeros(result["eigenvalues"]):
+        return Verdict(
+            f"{words}. But no episode changes {names_of(still)}: the data falls into parts, and these "
+            "functions tell the parts apart.",
+            "leave out of the observations what stays the same in an episode, such as a goal; or data that "
+            "joins the parts.",
+        )
     if few:
         words += f", though {measured['transitions']:,} held-out transitions are few to judge by"
     parts = result.get("parts") or 1
@@ -64,12 +72,17 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
     if ratio > CLEARLY:
         words += f". φ lacks something: the reference does better, {_lower(ratio)} on held-out episodes"
         return Verdict(f"{words}.", _against_lacking(result["settings"]))
-    if len(trusted) == dim and not few:
+    if len(trusted) >= MOST * dim and not few:
         return Verdict(f"{words}.", _use(result))
     more = "more episodes (--transitions, where they are collected)"
     first = leading(trusted)
     smaller = f"try --dim {first}, or {more}" if 2 < first < dim else more
     return Verdict(f"{words}.", f"{smaller}. Distances use what can be trusted alone.")
+
+
+def _zeros(eigenvalues: Sequence[float]) -> list[int]:
+    """The functions beside the constant that no transition changes, but for rounding."""
+    return [index for index, value in enumerate(eigenvalues) if index and value < NO_EIGENVALUE]
 
 
 def _is_noise(measured: dict[str, Any]) -> bool:

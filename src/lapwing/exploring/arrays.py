@@ -34,8 +34,8 @@ def scaled(array: np.ndarray, kind: str = "i2") -> dict[str, Any]:
     """Each column as whole numbers times its largest size: with `i2` to 1/65,000 of that, with `i1` to 1/250.
 
     Example:
-        >>> scaled(np.array([[1.0, 0.0], [-0.5, 0.0]]), "i1")["scale"]
-        [0.007874015748031496, 1.0]
+        >>> np.round(127 * np.array(scaled(np.array([[1.0, 0.0], [-0.5, 0.0]]), "i1")["scale"]))
+        array([  1., 127.])
     """
     most = np.iinfo(kind).max
     largest = np.abs(array).max(axis=0, initial=0.0)

@@ -35,6 +35,7 @@ from lapwing.laplacian.ritz import (
     unrotated,
     with_fixed_signs,
 )
+from lapwing.laplacian.shortfalls import warn_of_still_features
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import Checkpoints, Trained, train
 from lapwing.progress import OnChunk, OnProgress, report_begin, uncounted, within
@@ -94,6 +95,7 @@ def learn_resolved(
     with uncounted("measuring", on_progress):
         if target.states is None:
             _warn_of_parts(target.learned_from)
+            warn_of_still_features(target, settings.seed)
         representation = represent(target, settings, trained.encoder, trained.spec, most_pairs=most_pairs)
     if trained.eigenvalues is not None:
         representation.config["eigenvalues_of_objective"] = trained.eigenvalues.tolist()

@@ -228,6 +228,12 @@ class Representation:
 
         return draw_representation(self, observations, kind)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from lapwing.plots.notebooks import representation_html  # a second door
+
+        return representation_html(self)
+
     def sha256(self) -> str:
         """A digest of all that is computed with, and of what wrappers and agents take from `config`."""
         arrays = self._tensors()

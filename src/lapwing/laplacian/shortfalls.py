@@ -11,6 +11,9 @@ from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import Target
 from lapwing.settings.learn import ResolvedSettings
 
+SOME_TRANSITIONS = 10_000
+"""So many are looked at."""
+
 
 def warn_of_shortfalls(settings: ResolvedSettings, target: Target, eigenvalues: np.ndarray) -> None:
     """Say what the result will lack: pairs, states, links between parts, dimensions."""
@@ -19,6 +22,21 @@ def warn_of_shortfalls(settings: ResolvedSettings, target: Target, eigenvalues: 
     if target.states is not None:
         _warn_of_unseen_states(target)
         _warn_of_lost_dimensions(settings, eigenvalues)
+
+
+def warn_of_still_features(target: Target, seed: int) -> None:
+    """Name the features of continuous states that differ between episodes and stay within one."""
+    if len(target.observation_shape) != 1:
+        return
+    here, there = target.some_transitions(SOME_TRANSITIONS, seed)
+    still = np.flatnonzero((here == there).all(axis=0) & (here != here[0]).any(axis=0))
+    if len(still):
+        named = ", ".join(map(str, still[:8])) + (", …" if len(still) > 8 else "")
+        _say(
+            f"{len(still)} of {here.shape[1]} features ({named}, counted from 0) stay the same within an "
+            f"episode and differ between episodes, in {SOME_TRANSITIONS:,} transitions drawn, as goals do: "
+            "the first eigenfunctions tell episodes apart by them; leave them out of the observations"
+        )
 
 
 def _warn_of_discarded_pairs(settings: ResolvedSettings, target: Target) -> None:

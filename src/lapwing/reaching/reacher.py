@@ -62,6 +62,12 @@ class Reacher:
         edges = f"{self.graph.count} landmarks, {len(self.graph.steps):,} edges"
         return f"Reacher({self.config.get('target', '?')}: {edges}, {self.codes.size} numbers in an action)"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from lapwing.plots.notebooks import reacher_html
+
+        return reacher_html(self)
+
     @property
     def representation(self) -> Representation | None:
         """φ, where it is what says what is near."""

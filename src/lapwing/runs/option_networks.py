@@ -12,6 +12,8 @@ from lapwing.data.source import GymEnv, Source
 from lapwing.envs.make import make_env
 from lapwing.envs.plane import Plane, PlaneEnv
 from lapwing.errors import ConfigError
+from lapwing.laplacian.batches import embed_batch
+from lapwing.laplacian.encoders import Encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.options.eigenoptions import eigenoption_names
 from lapwing.options.option_set import NetworkOptions
@@ -27,8 +29,8 @@ STARTS = 40
 """From so many starts each option is followed, and a random walk as long as it."""
 EPISODE = 100
 """An episode of a plane has so many steps."""
-MARGIN = 0.5
-"""An option ends where it expects to gain less than this share of a usual step."""
+SAMPLED, TOP = 2_000, 0.05
+"""Of so many states of a random walk, this share, where f is largest, says what Q expects at the top."""
 
 
 def env_maker(source: Source) -> Callable[[], gymnasium.Env]:
@@ -73,6 +75,7 @@ def network_options(
         hidden=settings.hidden,
     )
     networks, margins, spec = [], [], None
+    seen = random_states(make, settings.seed)
     names = eigenoption_names(2 * max(functions) - 2)
     chosen = [(function, sign) for function in functions for sign in (1, -1)][:count]
     for number, (function, sign) in enumerate(chosen):
@@ -81,7 +84,7 @@ def network_options(
         phase = within(f"option {number + 1} of {count}", on_progress)
         training, spec = train_on_env(make, seeded, reward=purpose, on_chunk=phase)
         networks.append(training.q)
-        margins.append(MARGIN * usual_gain(make, purpose, settings.seed))
+        margins.append(margin_at_top(training.q, purpose, seen, starts.state))
     assert spec is not None
     return NetworkOptions(
         networks=tuple(networks),
@@ -93,19 +96,32 @@ def network_options(
     )
 
 
-def usual_gain(
-    make: Callable[[], gymnasium.Env], purpose: EigenPurpose, seed: int, steps: int = 500
-) -> float:
-    """The mean size of the intrinsic reward of a random step."""
-    env, sizes = make(), []
+def random_states(make: Callable[[], gymnasium.Env], seed: int) -> np.ndarray:
+    """Observations of a random walk."""
+    env, seen = make(), []
     env.action_space.seed(seed)
-    here, _ = env.reset(seed=seed)
-    for _ in range(steps):
-        there, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        sizes.append(abs(purpose(here, there)))
-        here = env.reset()[0] if terminated or truncated else there
+    observation, _ = env.reset(seed=seed)
+    for _ in range(SAMPLED):
+        seen.append(np.array(observation))
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            observation, _ = env.reset()
     env.close()
-    return float(np.mean(sizes))
+    return np.array(seen)
+
+
+def margin_at_top(q: Encoder, purpose: EigenPurpose, seen: np.ndarray, first_state: int) -> float:
+    """The most that Q expects to gain where f is largest: there is nothing, so it is the error of Q.
+
+    Args:
+        q: the network of an option.
+        purpose: what it climbs.
+        seen: observations.
+        first_state: the number of the first state, where states are numbers.
+    """
+    height = purpose.value(seen)
+    top = seen[height >= np.quantile(height, 1 - TOP)]
+    return float(np.asarray(embed_batch(q, top - first_state if first_state else top)).max())
 
 
 def followed(

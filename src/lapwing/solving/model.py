@@ -119,6 +119,12 @@ class Policy:
     def __repr__(self) -> str:
         return f"Policy(gamma={self.gamma:g}, {self.model!r})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from lapwing.plots.notebooks import policy_html
+
+        return policy_html(self)
+
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, φ and the model inside, checked by SHA-256 when it is loaded."""
         from lapwing.solving.files import save_policy
