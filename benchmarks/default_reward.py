@@ -8,6 +8,7 @@ evaluations: who learns sooner scores more. The default is the variant with the 
 import csv
 import time
 import warnings
+from contextlib import suppress
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -44,21 +45,19 @@ class Variant(NamedTuple):
 
 
 SPARSE, CHOSEN = Variant("sparse"), Variant("potential", "commute")
-FORMS = (SPARSE, Variant("mix", "commute"), CHOSEN)
-OTHERS = (
-    Variant("potential", "biharmonic"),
-    Variant("potential", "commute", 0.5),
-    Variant("potential", "commute", 2.0),
-)
-"""Filters and scales, which are compared once the forms are."""
+FORMS = (SPARSE, Variant("mix", "commute"), CHOSEN, Variant("potential", "biharmonic"))
+SCALES = (Variant("potential", "commute", 0.5), Variant("potential", "commute", 2.0))
+"""Compared once the forms are."""
 Score = dict[tuple[str, Variant, int], float]
 
 
 def measure() -> list[Row]:
-    for variants in (FORMS, OTHERS):
-        for seed, variant, task in product(range(SEEDS), variants, TASKS):
-            if (task, variant, seed) not in read_scores():
-                _append(_run(task, variant, seed))
+    """Every run that is missing; an interrupt ends it with the rows so far."""
+    with suppress(KeyboardInterrupt):
+        for variants in (FORMS, SCALES):
+            for seed, variant, task in product(range(SEEDS), variants, TASKS):
+                if (task, variant, seed) not in read_scores():
+                    _append(_run(task, variant, seed))
     return rows(read_scores())
 
 
@@ -76,22 +75,23 @@ def read_scores(table: Path = TABLE) -> Score:
 
 
 def rows(scores: Score) -> list[Row]:
-    """Of each variant the mean over tasks and seeds, that of each task, and the difference to the chosen."""
-    return [_row(variant, scores) for variant in (*FORMS, *OTHERS)]
+    """The mean of each variant that was run in every task, that of each task, and the lead of the chosen."""
+    return [_row(variant, scores) for variant in (*FORMS, *SCALES) if _by_seed(variant, scores)]
 
 
 def _row(variant: Variant, scores: Score) -> Row:
-    by_task = {task: np.mean([scores[task, variant, seed] for seed in range(SEEDS)]) for task in TASKS}
-    note = "; ".join(f"{task} {value:.2f}" for task, value in by_task.items())
-    if variant != CHOSEN:
-        apart = paired_interval(_by_seed(CHOSEN, scores), _by_seed(variant, scores))
-        note += f"; the chosen is above by {apart}"
-    return Row(f"{variant}: mean success over the run", float(np.mean(list(by_task.values()))), note=note)
+    own, chosen = _by_seed(variant, scores), _by_seed(CHOSEN, scores)
+    by_task = {task: np.mean([scores[task, variant, seed] for seed in own]) for task in TASKS}
+    note = f"seeds: {len(own)}; " + "; ".join(f"{task} {value:.2f}" for task, value in by_task.items())
+    if variant != CHOSEN and own.keys() & chosen.keys():
+        note += f"; {CHOSEN} is above by {paired_interval(chosen, own)}"
+    return Row(f"{variant}: mean success over the run", float(np.mean(list(own.values()))), note=note)
 
 
 def _by_seed(variant: Variant, scores: Score) -> dict[int, float]:
-    """The mean over tasks for each seed."""
-    return {seed: float(np.mean([scores[task, variant, seed] for task in TASKS])) for seed in range(SEEDS)}
+    """The mean over tasks for each seed that has all of them."""
+    found = {seed: [scores.get((task, variant, seed)) for task in TASKS] for seed in range(SEEDS)}
+    return {seed: float(np.mean(each)) for seed, each in found.items() if None not in each}
 
 
 def _append(row: dict[str, object]) -> None:

@@ -9,9 +9,7 @@ same agent learns from the sparse reward.
 """
 
 import argparse
-import random
 import time
-from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
@@ -59,17 +57,6 @@ class QNetwork(nn.Module):
         return self.network(observations)
 
 
-@dataclass
-class Batch:
-    """Transitions drawn from the buffer."""
-
-    observations: torch.Tensor
-    actions: torch.Tensor
-    rewards: torch.Tensor
-    next_observations: torch.Tensor
-    terminations: torch.Tensor
-
-
 class ReplayBuffer:
     """The last transitions, in a ring of arrays."""
 
@@ -86,18 +73,19 @@ class ReplayBuffer:
         self.actions[place], self.rewards[place], self.terminations[place] = action, reward, terminated
         self.added += 1
 
-    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+    def sample(self, size: int, rng: np.random.Generator) -> list[torch.Tensor]:
         places = rng.integers(min(self.added, len(self.actions)), size=size)
         arrays = (self.observations, self.actions, self.rewards, self.next_observations, self.terminations)
-        return Batch(*(torch.from_numpy(array[places]) for array in arrays))
+        return [torch.from_numpy(array[places]) for array in arrays]
 
 
-def td_loss(q_network: QNetwork, target_network: QNetwork, batch: Batch, gamma: float) -> torch.Tensor:
+def td_loss(q_network: QNetwork, target_network: QNetwork, batch: list[torch.Tensor], gamma: float):
     """The mean squared TD error; a time limit does not end the task, so only terminations cut it off."""
+    observations, actions, rewards, next_observations, terminations = batch
     with torch.no_grad():
-        best = target_network(batch.next_observations).max(dim=1).values
-        target = batch.rewards + gamma * (1 - batch.terminations) * best
-    values = q_network(batch.observations).gather(1, batch.actions[:, None]).squeeze(1)
+        best = target_network(next_observations).max(dim=1).values
+        target = rewards + gamma * (1 - terminations) * best
+    values = q_network(observations).gather(1, actions[:, None]).squeeze(1)
     return nn.functional.mse_loss(values, target)
 
 
@@ -149,7 +137,6 @@ def train(env: gymnasium.Env, args: argparse.Namespace) -> QNetwork:
 
 if __name__ == "__main__":
     args = parse_arguments()
-    random.seed(args.seed)
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)  # networks as small as these gain nothing from more
     goal, env = np.array(args.goal, np.float32), gymnasium.make(args.env_id)
@@ -160,5 +147,4 @@ if __name__ == "__main__":
     began = time.process_time()
     q_network = train(env, args)
     share, seconds = success(q_network, env, args.evaluation_episodes), time.process_time() - began
-    steps = f"{args.total_timesteps:,} steps"
-    print(f"{args.form}: success {share:.0%} after {steps}, {seconds:.0f} s of CPU time")
+    print(f"{args.form}: success {share:.0%} after {args.total_timesteps:,} steps, {seconds:.0f} s of CPU")

@@ -85,6 +85,19 @@ def often(monkeypatch) -> None:
 
 
 @pytest.fixture
+def sketched(monkeypatch) -> None:
+    """Pictures are made but not rendered, which takes most of the time of a small run of the command line.
+
+    For tests of something else: those of pictures render each kind.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", lambda canvas, file: file.write(b"sketch"))
+    monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda canvas, file, metadata: file.write(b"sketch"))
+
+
+@pytest.fixture
 def elsewhere(tmp_path, monkeypatch) -> Path:
     """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)

@@ -77,6 +77,7 @@ def test_json_is_the_only_line_on_standard_output(learned):
         assert words in err
 
 
+@pytest.mark.usefixtures("sketched")
 def test_without_json_nothing_is_on_standard_output_and_the_table_on_standard_error(elsewhere):
     code, out, err = called("learn", "FourRoom", "--out", "run", *QUICK)
     assert (code, out) == (0, "")
@@ -97,6 +98,7 @@ def test_the_figures_are_pictures(learned):
         assert root.tag.endswith("svg")
 
 
+@pytest.mark.usefixtures("sketched")
 def test_two_runs_without_a_folder_go_to_two(elsewhere):
     for _ in range(2):
         assert called("learn", "FourRoom", *QUICK)[0] == 0
@@ -126,6 +128,7 @@ def test_an_environment_without_a_truth_has_null_for_it(elsewhere):
     }
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_maze_and_data_of_ones_own(elsewhere):
     Path("my_room.txt").write_text("#####\n#...#\n#...#\n#####\n")
     code, out, _ = called("learn", "my_room.txt", "--json", *QUICK)
@@ -147,6 +150,7 @@ def test_one_dimension_is_the_constant_alone(elsewhere):
     assert {path.stem for path in Path("run/figures").iterdir()} == {"spectrum", "learning"}
 
 
+@pytest.mark.usefixtures("sketched")
 def test_warnings_are_single_lines_on_standard_error(elsewhere):
     code, out, err = called(
         *("learn", "OneRoom", "--out", "run", "--true-chain", "--observation", "index", "--steps", "2"),
@@ -158,6 +162,7 @@ def test_warnings_are_single_lines_on_standard_error(elsewhere):
     assert ".py:" not in err
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_run_is_refused_resumed_and_overwritten(elsewhere):
     command = ["learn", "FourRoom", "--out", "run", "--json", *QUICK]
     assert called(*command)[0] == 0
@@ -226,6 +231,7 @@ def from_someone(walked, tmp_path, monkeypatch) -> Path:
     return Path("run")
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_run_folder_runs_no_file(from_someone):
     """Whatever reads it: the file that its config.json names may be anyone's."""
     assert called("evaluate", "run")[0] == 0
@@ -260,6 +266,7 @@ def test_a_run_folder_runs_no_wrappers(from_someone):
     assert not Path("ran").exists()
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_file_that_the_user_names_is_run(from_someone):
     Path("run/experience.npz").unlink()
     Path("walk.py").rename("moved.py")
@@ -304,6 +311,7 @@ def test_a_run_that_is_held_is_not_evaluated(learned, elsewhere):
     assert not (out / "figures").exists()
 
 
+@pytest.mark.usefixtures("sketched")
 def test_brackets_in_names_are_shown_as_they_are(elsewhere):
     """They are Rich's markup, which must not vanish from a name, nor break the table."""
     Path("a[/b]").mkdir(parents=True)
@@ -554,6 +562,7 @@ def test_an_agent_is_trained_shown_and_evaluated_again(elsewhere):
     assert json.loads(again) == result
 
 
+@pytest.mark.usefixtures("sketched")
 def test_an_agent_learns_its_phi_first(elsewhere):
     code, _, err = called("train", "TwoRoom", "--reward", "potential", *TINY, "--out", "run")
     assert code == 0, err
@@ -568,6 +577,7 @@ def test_an_agent_learns_its_phi_first(elsewhere):
     assert "φ2: run/representation" in err
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_folder_of_an_agent_is_named_by_its_reward(elsewhere):
     assert called("train", "TwoRoom", "--reward", "sparse", *TINY)[0] == 0
     assert (elsewhere / "runs" / "TwoRoom-sparse" / "agent.safetensors").is_file()
