@@ -295,7 +295,8 @@ class Growing(Mine):
         (NoMetrics(), "loss must return"),
         (Growing(), "update must return"),
     ],
-    ids=str,
+    # Not of the objects themselves, whose text differs from worker to worker.
+    ids=["loss alone", "class", "number", "unknown name", "no metrics", "growing"],
 )
 def test_what_is_no_objective_is_refused(objective, names):
     with pytest.raises(ConfigError, match=names):
