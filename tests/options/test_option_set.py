@@ -41,6 +41,16 @@ def test_networks_are_the_same_after_a_file(tmp_path):
         )
 
 
+def test_networks_take_states_that_are_numbers():
+    spec = EncoderSpec("linear", (), 3, 5)
+    network = random_representation(spec).encoder
+    options = NetworkOptions((network,), spec, np.array([0.1]), ("f2+",), 50, first_state=2)
+    np.testing.assert_allclose(options.values(0, np.array([2, 6])), np.asarray(network.weight)[[0, 4]])
+    assert options.act(0, 3) == np.argmax(network.weight[1])
+    with pytest.raises(ConfigError, match="outside"):
+        options.act(0, 1)
+
+
 def test_an_unknown_observation_is_refused(options):
     with pytest.raises(ConfigError, match="states"):
         options.act(0, np.array([0.123, 0.456], np.float32))

@@ -1,6 +1,7 @@
 """Options in a run folder: exact and learned ones in a maze, DQN elsewhere, and what is refused."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import gymnasium
@@ -14,12 +15,14 @@ from lapwing.errors import ConfigError
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import parse_maze, read_maze
-from lapwing.options.purpose import functions_for
+from lapwing.options.option_set import NetworkOptions
+from lapwing.options.purpose import functions_for, option_count
 from lapwing.runs.option_maze import aligned, exact_functions, measured
-from lapwing.runs.option_networks import followed, network_options
+from lapwing.runs.option_networks import followed, network_options, random_states
 from lapwing.runs.options import discover_options
 from lapwing.settings.options import OptionsSettings
 from tests.support.command_line import called, refused
+from tests.support.environments import Line
 from tests.support.representations import random_representation
 
 SMALL = "#######\n#..#..#\n#.....#\n#..#..#\n#######\n"
@@ -95,6 +98,16 @@ def test_repeated_eigenvalues_take_the_basis_that_is_nearest():
     np.testing.assert_allclose(aligned(chain, values, functions, functions), functions, atol=1e-6)
 
 
+def test_an_eigenspace_of_which_one_function_was_learned_keeps_an_orthonormal_basis():
+    world = GridWorld(read_maze("OneRoom"))
+    chain = true_chain(world.transition_matrix())
+    values, functions = chain.eigenpairs(4)
+    learned = functions[:, 1:3] @ np.array([[0.6], [0.8]])
+    turned = aligned(chain, values, functions, np.column_stack([functions[:, :1], learned]))
+    np.testing.assert_allclose(turned[:, 1], learned[:, 0], atol=1e-6)
+    np.testing.assert_allclose(turned.T @ (chain.rho[:, None] * turned), np.eye(4), atol=1e-6)
+
+
 class Slope(gymnasium.Env):
     """A point in [-1, 1] that steps left or right by up to a fifth."""
 
@@ -127,6 +140,84 @@ def test_dqn_learns_options_where_states_cannot_be_listed():
     assert max(row["gain"] - row["gain_random"] for row in rows) > 0.5  # of 1.5 from the middle to an end
     assert all(row["gain"] > row["gain_random"] - 0.1 for row in rows)  # one may stop too soon
     assert all(row["ended"] > 0.5 for row in rows)
+
+
+def numbered(first: int, closed: list | None = None) -> gymnasium.Env:
+    """Five places whose numbers begin with `first`."""
+    env = gymnasium.wrappers.TimeLimit(Line(first_place=first), 9)
+    if closed is not None:
+        env.close = lambda: closed.append(env)
+    return env
+
+
+def test_states_are_the_same_whatever_number_they_begin_with():
+    phi = random_representation(EncoderSpec("linear", (), 3, Line.PLACES))
+    settings = OptionsSettings(count=2, steps=5, hidden=(4,), batch=8)
+    rows, margins = [], []
+    for first in (0, 7):
+        options = network_options(partial(numbered, first), phi, settings)
+        found = followed(partial(numbered, first), options, phi, settings)
+        rows.append([(row["gain"], row["gain_random"], row["length"]) for row in found])
+        margins.append(options.margins)
+    np.testing.assert_array_equal(*margins)
+    np.testing.assert_array_equal(*rows)
+
+
+def test_environments_are_closed_when_a_step_fails(monkeypatch):
+    spec, made, closed = EncoderSpec("linear", (), 2, Line.PLACES), [], []
+    phi = random_representation(EncoderSpec("linear", (), 3, Line.PLACES))
+    options = NetworkOptions((random_representation(spec).encoder,), spec, np.array([-99.0]), ("f2+",), 50)
+
+    def make():
+        made.append(numbered(0, closed))
+        return made[-1]
+
+    followed(make, options, phi, OptionsSettings())
+    assert len(made) == len(closed) == 1
+    monkeypatch.setattr(Line, "step", lambda self, action: 1 / 0)
+    for walk in (lambda: followed(make, options, phi, OptionsSettings()), lambda: random_states(make, 0)):
+        with pytest.raises(ZeroDivisionError):
+            walk()
+    assert len(made) == len(closed) == 3
+
+
+def test_a_count_that_nobody_gave_is_what_phi_gives():
+    phi = random_representation(EncoderSpec("mlp", (2,), 5, None, (6,)))  # of four eigenfunctions
+    assert [option_count(phi, None, usual) for usual in (4, 16)] == [4, 6]
+    assert option_count(phi, 3, 16) == 3
+    with pytest.raises(ConfigError, match="count=8"):
+        option_count(phi, 8, 4)
+    phi.config["trusted"] = [0]
+    with pytest.raises(ConfigError, match="none of"):
+        option_count(phi, None, 4)
+
+
+def test_a_maze_has_as_many_options_as_a_given_phi_has_eigenfunctions():
+    phi = random_representation(EncoderSpec("mlp", (2,), 5, None, (6,)))  # of four eigenfunctions
+    assert len(discover_options("FourRoom", representation=phi)) == 6
+
+
+@pytest.fixture
+def nothing_is_learned(monkeypatch):
+    def learned(*_):
+        raise AssertionError("collected and learned before the mistake was found")
+
+    monkeypatch.setattr("lapwing.runs.options._learned", learned)
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "named"),
+    [
+        ("PlaneFourRoom", {"kind": "covering"}, "covering"),
+        ("gym:CartPole-v1", {"kind": "covering"}, "covering"),
+        ("gym:Pendulum-v1", {}, "Discrete action space"),
+        ("FourRoom", {"dim": 5, "count": 9}, "count=9 needs dim=6"),
+        ("gym:CartPole-v1", {"dim": 2, "count": 4}, "count=4 needs dim=3"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_learned(nothing_is_learned, target, settings, named):
+    with pytest.raises(ConfigError, match=named):
+        discover_options(target, **settings)
 
 
 def test_fewer_trusted_eigenfunctions_than_options_need_is_told():

@@ -119,7 +119,8 @@ class NetworkOptions:
     def values(self, option: int, observations: np.ndarray) -> np.ndarray:
         """Q of one option at a batch of observations, (batch, actions)."""
         batch = np.asarray(observations)
-        batch = checked_batch(batch - self.first_state if self.first_state else batch, self.shape, None)
+        batch = batch - self.first_state if self.first_state else batch
+        batch = checked_batch(batch, self.shape, self.spec.n_states)
         return np.asarray(embed_batch(self.networks[option], batch))
 
     def begins(self, observation: Any) -> np.ndarray:

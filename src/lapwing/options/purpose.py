@@ -56,6 +56,11 @@ def usable_functions(representation: Representation) -> list[int]:
 def functions_for(representation: Representation, count: int) -> list[int]:
     """The eigenfunctions that `count` options climb and descend, counted from 1."""
     usable, needed = usable_functions(representation), (count + 1) // 2
+    if not usable:
+        raise ConfigError(
+            f"none of the {representation.dim} eigenfunctions can be trusted, and options need one after the "
+            "constant; learn φ with a larger dim or from more data"
+        )
     if needed > len(usable):
         raise ConfigError(
             f"count={count} needs {needed} eigenfunctions after the constant, and of these "
@@ -63,6 +68,19 @@ def functions_for(representation: Representation, count: int) -> list[int]:
             "φ with a larger dim or from more data"
         )
     return usable[:needed]
+
+
+def option_count(representation: Representation, asked: int | None, usual: int) -> int:
+    """How many options there will be.
+
+    Args:
+        representation: whose eigenfunctions they climb and descend.
+        asked: so many, refused if the eigenfunctions are too few; None leaves it open.
+        usual: so many where it is open, or as many as the eigenfunctions give.
+    """
+    count = min(usual, 2 * len(usable_functions(representation))) if asked is None else asked
+    functions_for(representation, count)
+    return count
 
 
 def _listed(functions: list[int]) -> str:

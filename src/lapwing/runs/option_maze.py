@@ -11,18 +11,19 @@ from lapwing.laplacian.evaluate import SAME_EIGENVALUE, exact_spectrum
 from lapwing.laplacian.representation import Representation
 from lapwing.options.covering import covering_options
 from lapwing.options.eigenoptions import eigenoptions
-from lapwing.options.purpose import functions_for, usable_functions
+from lapwing.options.purpose import usable_functions
 from lapwing.options.table import OptionTable, no_options
 from lapwing.options.walk import MOST_STATES, cover_times, diffusion_time
 from lapwing.progress import OnProgress
 from lapwing.settings.options import OptionsSettings
 
+COUNT = 16
 COUNTS = (4, 8, 16, 32, 64)
 """So many options are measured, as far as there are eigenfunctions."""
 GIVEN_UP = 3
 """A walk is given up after so many times the cover time of primitive actions."""
 TOO_LONG = 1e9
-"""A diffusion time beyond this is not told apart from rounding."""
+"""A diffusion time beyond this cannot be distinguished from rounding."""
 
 Functions = tuple[np.ndarray, np.ndarray]
 """Eigenvalues and eigenfunctions (states, functions) without the constant."""
@@ -51,14 +52,11 @@ def counts_for(settings: OptionsSettings, most: int) -> list[int]:
 
 def default_count(settings: OptionsSettings, most: int) -> int:
     """How many options are made."""
-    return min(16, most) if settings.count is None else settings.count
+    return min(COUNT, most) if settings.count is None else settings.count
 
 
-def learned_functions(
-    world: GridWorld, states: np.ndarray, representation: Representation, count: int
-) -> Functions:
-    """The trusted eigenfunctions of φ at the states; refused if they are too few for `count` options."""
-    functions_for(representation, count)
+def learned_functions(states: np.ndarray, representation: Representation) -> Functions:
+    """The trusted eigenfunctions of φ at the states."""
     columns = np.array(usable_functions(representation)) - 1
     functions = np.asarray(representation.eigenfunctions(states), np.float64)
     return representation.eigenvalues[columns].astype(np.float64), functions[:, columns]
@@ -79,14 +77,18 @@ def exact_functions(world: GridWorld, dim: int, learned: Functions | None = None
 
 
 def aligned(chain: Chain, values: np.ndarray, functions: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Exact eigenfunctions, within each eigenspace rotated to be as near as can be to other functions."""
+    """Exact eigenfunctions, within each eigenspace rotated to be as near as can be to other functions.
+
+    Where those are fewer than the eigenspace has dimensions, the rest of its basis is orthogonal to them.
+    """
     turned, begin = functions.copy(), 0
     while begin < len(values):
         end = int(np.searchsorted(values, values[begin] + SAME_EIGENVALUE, side="right"))
         space, wanted = functions[:, begin:end], like[:, begin:end]
-        if end - begin > 1 and wanted.shape[1]:
-            left, _, right = np.linalg.svd(space.T @ (chain.rho[:, None] * wanted), full_matrices=False)
-            turned[:, begin : begin + wanted.shape[1]] = space @ left @ right
+        near = wanted.shape[1]
+        if end - begin > 1 and near:
+            left, _, right = np.linalg.svd(space.T @ (chain.rho[:, None] * wanted))
+            turned[:, begin:end] = space @ np.column_stack([left[:, :near] @ right, left[:, near:]])
         begin = end
     return turned
 
@@ -149,15 +151,15 @@ def _row(
     return {
         "source": source,
         "options": len(table.names),
-        "decisions": _told(shared.decisions),
-        "steps": _told(shared.steps),
-        "decisions_alike": _told(alike.decisions),
-        "steps_alike": _told(alike.steps),
+        "decisions": _resolved(shared.decisions),
+        "steps": _resolved(shared.steps),
+        "decisions_alike": _resolved(alike.decisions),
+        "steps_alike": _resolved(alike.steps),
         "cover": float(times.mean()),
         "cover_spread": float(times.std(ddof=1)),
         "covered": float(np.mean(times < most)),
     }
 
 
-def _told(time: float) -> float | None:
+def _resolved(time: float) -> float | None:
     return time if 0 <= time < TOO_LONG else None

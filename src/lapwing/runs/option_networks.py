@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from lapwing.agents.dqn_gym import checked_starts, train_on_env
+from lapwing.data.observations import View, view_of
 from lapwing.data.source import GymEnv, Source
 from lapwing.envs.make import make_env
 from lapwing.envs.plane import Plane, PlaneEnv
@@ -17,7 +19,7 @@ from lapwing.laplacian.encoders import Encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.options.eigenoptions import eigenoption_names
 from lapwing.options.option_set import NetworkOptions
-from lapwing.options.purpose import EigenPurpose, functions_for
+from lapwing.options.purpose import EigenPurpose, functions_for, option_count
 from lapwing.progress import OnProgress, within
 from lapwing.settings.agents import AgentSettings
 from lapwing.settings.options import OptionsSettings
@@ -46,6 +48,17 @@ def env_maker(source: Source) -> Callable[[], gymnasium.Env]:
     )
 
 
+def check_networks(make: Callable[[], gymnasium.Env], settings: OptionsSettings) -> None:
+    """Refuse what DQN cannot make options of."""
+    if settings.exact:
+        raise ConfigError("exact goes with mazes, whose eigenvectors can be computed; leave it out")
+    if settings.kind == "covering":
+        raise ConfigError(
+            "kind='covering' goes with mazes, whose states can be listed; leave it out, or name a maze"
+        )
+    checked_starts(make)
+
+
 def network_options(
     make: Callable[[], gymnasium.Env],
     representation: Representation,
@@ -60,11 +73,7 @@ def network_options(
         settings: how many options, and how DQN is trained.
         on_progress: called with (phase, done, all, metrics).
     """
-    if settings.kind == "covering":
-        raise ConfigError(
-            "kind='covering' goes with mazes, whose states can be listed; leave it out, or name a maze"
-        )
-    count = settings.count or COUNT
+    count = option_count(representation, settings.count, COUNT)
     functions, starts = functions_for(representation, count), checked_starts(make)
     agent = AgentSettings(
         steps=settings.steps,
@@ -84,7 +93,7 @@ def network_options(
         phase = within(f"option {number + 1} of {count}", on_progress)
         training, spec = train_on_env(make, seeded, reward=purpose, on_chunk=phase)
         networks.append(training.q)
-        margins.append(margin_at_top(training.q, purpose, seen, starts.state))
+        margins.append(margin_at_top(training.q, purpose, seen))
     assert spec is not None
     return NetworkOptions(
         networks=tuple(networks),
@@ -97,31 +106,30 @@ def network_options(
 
 
 def random_states(make: Callable[[], gymnasium.Env], seed: int) -> np.ndarray:
-    """Observations of a random walk."""
-    env, seen = make(), []
-    env.action_space.seed(seed)
-    observation, _ = env.reset(seed=seed)
-    for _ in range(SAMPLED):
-        seen.append(np.array(observation))
-        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            observation, _ = env.reset()
-    env.close()
+    """Observations of a random walk, as φ and Q see them."""
+    with closing(make()) as env:
+        view, seen = view_of(env.observation_space), []
+        env.action_space.seed(seed)
+        observation, _ = env.reset(seed=seed)
+        for _ in range(SAMPLED):
+            seen.append(np.array(view.one(observation)))
+            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            if terminated or truncated:
+                observation, _ = env.reset()
     return np.array(seen)
 
 
-def margin_at_top(q: Encoder, purpose: EigenPurpose, seen: np.ndarray, first_state: int) -> float:
+def margin_at_top(q: Encoder, purpose: EigenPurpose, seen: np.ndarray) -> float:
     """The most that Q expects to gain where f is largest: there is nothing, so it is the error of Q.
 
     Args:
         q: the network of an option.
         purpose: what it climbs.
-        seen: observations.
-        first_state: the number of the first state, where states are numbers.
+        seen: observations, as φ and Q see them.
     """
     height = purpose.value(seen)
     top = seen[height >= np.quantile(height, 1 - TOP)]
-    return float(np.asarray(embed_batch(q, top - first_state if first_state else top)).max())
+    return float(np.asarray(embed_batch(q, top)).max())
 
 
 def followed(
@@ -135,11 +143,11 @@ def followed(
     rows = []
     for number, name in enumerate(options.names):
         purpose = EigenPurpose(representation, functions[number // 2], (1, -1)[number % 2])
-        rides = [_ride(make, options, number, settings.seed + start) for start in range(STARTS)]
-        walks = [_ride(make, options, None, settings.seed + at, ride[2]) for at, ride in enumerate(rides)]
-        gain, chance = (
-            float(np.mean([purpose(ride[0], ride[1]) for ride in group])) for group in (rides, walks)
-        )
+        with closing(make()) as env:
+            view = view_of(env.observation_space)
+            rides = [_ride(env, options, number, settings.seed + start) for start in range(STARTS)]
+            walks = [_ride(env, options, None, settings.seed + at, ride[2]) for at, ride in enumerate(rides)]
+        gain, chance = (_mean_gain(purpose, view, group) for group in (rides, walks))
         rows.append(
             {
                 "option": name,
@@ -154,14 +162,18 @@ def followed(
     return rows
 
 
-def _ride(
-    make: Callable[[], gymnasium.Env], options: NetworkOptions, option: int | None, seed: int, steps: int = 0
-) -> tuple[Any, Any, int, bool]:
+Ride = tuple[Any, Any, int, bool]
+
+
+def _mean_gain(purpose: EigenPurpose, view: View, rides: list[Ride]) -> float:
+    return float(np.mean([purpose(view.one(start), view.one(end)) for start, end, *_ in rides]))
+
+
+def _ride(env: gymnasium.Env, options: NetworkOptions, option: int | None, seed: int, steps: int = 0) -> Ride:
     """Where it began and ended, after how many steps, and whether by itself; random steps without option."""
-    env = make()
     env.action_space.seed(seed)
     first = int(getattr(env.action_space, "start", 0))
-    start, _ = env.reset(seed=seed)
+    start = np.array(env.reset(seed=seed)[0])  # a copy: an environment may write its next one over it
     here, lasted, over = start, 0, False
     limit = options.longest if option is not None else steps
     while lasted < limit and not over:
@@ -173,5 +185,4 @@ def _ride(
         lasted, over = lasted + 1, bool(terminated)
         if truncated:
             break
-    env.close()
-    return start, here, lasted, over
+    return start, np.array(here), lasted, over

@@ -14,7 +14,7 @@ from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import open_target
 from lapwing.mazes import Maze
 from lapwing.options.option_set import MazeOptions, OptionSet, load_options
-from lapwing.options.purpose import functions_for
+from lapwing.options.purpose import option_count
 from lapwing.progress import OnProgress, uncounted
 from lapwing.runs.folder import RunFolder, load
 from lapwing.runs.option_maze import (
@@ -26,7 +26,7 @@ from lapwing.runs.option_maze import (
     make_table,
     measured,
 )
-from lapwing.runs.option_networks import COUNT, DIM, env_maker, followed, network_options
+from lapwing.runs.option_networks import COUNT, DIM, check_networks, env_maker, followed, network_options
 from lapwing.settings.checks import check_known
 from lapwing.settings.learn import LearnSettings
 from lapwing.settings.options import OptionsSettings
@@ -145,14 +145,20 @@ def reopen_options(out: Path) -> OptionsOutcome:
 
 def _check(source: Source, settings: OptionsSettings, given: Representation | None) -> None:
     """Refuse what cannot be done before anything is learned."""
-    if given is not None and settings.kind == "eigen":
-        functions_for(given, settings.count or COUNT)
     if isinstance(source, Maze):
-        check_maze(GridWorld(source), settings)
-        return
-    env_maker(source)
-    if settings.exact:
-        raise ConfigError("exact goes with mazes, whose eigenvectors can be computed; leave it out")
+        world = GridWorld(source)
+        check_maze(world, settings)
+        if given is not None:
+            _check_same_maze(given, world)
+    else:
+        check_networks(env_maker(source), settings)
+    if given is not None:
+        option_count(given, settings.count, COUNT)
+    elif settings.dim is not None and (settings.count or 0) > 2 * (settings.dim - 1):
+        raise ConfigError(
+            f"count={settings.count} needs dim={_dim_for(settings.count or 0)} or more, the constant and an "
+            f"eigenfunction for two options, not {settings.dim}; raise dim, or leave it out"
+        )
 
 
 def _given(
@@ -204,9 +210,9 @@ def _in_maze(
         sources["exact"] = _exact(world, dim, settings, None)
     else:
         phi = given or _learned(maze, settings, dim, folder, on_progress)
-        _check_same_maze(phi, world)
+        count = option_count(phi, settings.count, count)
         seen = phi.config.get("settings", {}).get("observation", "position")
-        sources["learned"] = learned_functions(world, world.observations(seen), phi, count)
+        sources["learned"] = learned_functions(world.observations(seen), phi)
         if measure:
             sources["exact"] = _exact(world, phi.dim, settings, sources["learned"])
     functions = next(iter(sources.values()))

@@ -23,7 +23,7 @@ class OptionsSettings(SavedSettings):
     kind: OptionKind = "eigen"
     """eigen: up and down each eigenfunction; covering: between the two ends of the slowest, again and
     again."""
-    count: Annotated[int | None, chosen_by_lapwing("16 in mazes, 4 elsewhere")] = None
+    count: Annotated[int | None, chosen_by_lapwing("16 in mazes, 4 elsewhere, or what φ gives")] = None
     """How many options."""
     exact: bool = False
     """Make them of the true eigenvectors of a maze, in place of a learned φ."""
