@@ -57,7 +57,6 @@ def test_recorded_data_becomes_eigenfunctions(tmp_path):
     assert (tmp_path / "walks_run" / "representation.safetensors").is_file()
 
 
-@pytest.mark.slow
 def test_any_goal_is_reached_from_random_data(tmp_path):
     printed = run("any_goal.py", str(tmp_path), cwd=tmp_path)
     reached = int(re.search(r"(\d+) of 20 goals", printed)[1])
