@@ -46,7 +46,10 @@ def measure() -> list[Row]:
 def rows(done: dict[str, dict[str, Any]]) -> list[Row]:
     """The claims, from what the runs gave."""
     found = []
-    for measure, claim in (("visits", "visits of the goal in"), ("steps", "steps to success, of")):
+    for measure, claim in (
+        ("visits", "steps at the goal (staying counts), of"),
+        ("steps", "steps to success, of"),
+    ):
         plain = np.array([done[f"no options, {seed}"][measure] for seed in range(SEEDS)], float)
         for variant in VARIANTS:
             taken = [done[f"{variant}, {seed}"][measure] for seed in range(SEEDS)]

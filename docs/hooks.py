@@ -6,6 +6,7 @@ Both are kept in `.cache/docs/` until lapwing or they themselves change.
 import base64
 import hashlib
 import logging
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,9 +62,13 @@ def rendered(notebook: Path) -> Path:
     if not folder.is_dir():
         log.info("running %s", notebook.name)
         pages = dict(pages_of(executed(notebook), notebook.stem))
-        folder.mkdir(parents=True)
-        for name, content in pages.items():
-            (folder / name).write_bytes(content)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as unfinished:
+            whole = Path(unfinished) / folder.name
+            whole.mkdir()
+            for name, content in pages.items():
+                (whole / name).write_bytes(content)
+            whole.rename(folder)
     return folder
 
 
@@ -71,10 +76,14 @@ def executed(notebook: Path) -> Any:
     """The notebook with its outputs; an error in a cell is one of the build."""
     import nbformat
     from nbclient import NotebookClient
+    from traitlets.config import Config
 
     cells = nbformat.read(notebook, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        client = NotebookClient(cells, timeout=SECONDS, kernel_name="python3")
+        # over sockets that are files, which nobody else can open, where there are such
+        transport = {"transport": "ipc" if os.name == "posix" else "tcp"}
+        settings = Config(KernelManager=transport | {"connection_file": f"{folder}/kernel.json"})
+        client = NotebookClient(cells, timeout=SECONDS, kernel_name="python3", config=settings)
         client.execute(cwd=folder)
     return cells
 

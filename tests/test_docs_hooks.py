@@ -50,6 +50,28 @@ def test_a_notebook_becomes_a_page_with_its_outputs(hooks):
         assert part in text
 
 
+def test_a_page_that_was_interrupted_is_made_again(hooks, monkeypatch, tmp_path):
+    path = tmp_path / "example.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Title")]), path)
+    monkeypatch.setattr(hooks, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(hooks, "executed", lambda notebook: nbformat.read(notebook, as_version=4))
+    with monkeypatch.context() as broken:
+        broken.setattr(hooks, "pages_of", lambda *_: [("1.png", b"dots"), ("example.md", None)])
+        with pytest.raises(TypeError):
+            hooks.rendered(path)
+    assert list((tmp_path / "cache").iterdir()) == []
+    assert (hooks.rendered(path) / "example.md").read_text().startswith("# Title")
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_a_notebook_is_run_without_a_warning(hooks, tmp_path, capfd):
+    path = tmp_path / "example.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")]), path)
+    cell = hooks.executed(path).cells[0]
+    assert cell.outputs[0].text == "42\n"
+    assert "WARNING" not in capfd.readouterr().err
+
+
 def test_the_explorers_of_the_site_are_runs_that_can_be_learned(hooks):
     from lapwing.data.source import read_source
     from lapwing.settings.learn import LearnSettings

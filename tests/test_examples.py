@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.processes import sharing_compiled
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -39,6 +41,7 @@ def test_an_environment_of_ones_own_has_a_distance_that_knows_its_wall(tmp_path)
     assert (tmp_path / "rooms.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_cartpole_is_drawn(tmp_path):
     printed = run("cartpole.py", str(tmp_path), cwd=tmp_path)
     assert numbers(printed.splitlines()[0])[:2] == sorted(numbers(printed.splitlines()[0])[:2])
@@ -61,6 +64,7 @@ def test_any_goal_is_reached_from_random_data(tmp_path):
     assert (tmp_path / "plan.png").is_file()
 
 
+@pytest.mark.slow
 def test_a_shaped_agent_of_stable_baselines_learns_sooner(tmp_path):
     printed = run("sb3_shaped.py", cwd=tmp_path)
     success = {line.split()[0]: int(line.split()[-1].rstrip("%")) for line in printed.splitlines()}

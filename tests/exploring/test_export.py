@@ -1,6 +1,7 @@
 """What goes into a page, and what is left out of it."""
 
 import base64
+import io
 import json
 import re
 import struct
@@ -8,19 +9,28 @@ import struct
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from PIL import Image
 
 import lapwing
+from lapwing import storage
+from lapwing.envs.arena import open_arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
+from lapwing.exploring import export
 from lapwing.exploring.arrays import packed, rounded, scaled
 from lapwing.exploring.explore import explore
-from lapwing.exploring.export import LARGEST_PAGE, aligned_exact
-from lapwing.exploring.opening import open_run
+from lapwing.exploring.export import LARGEST_PAGE, RESERVED, aligned_exact, payload
+from lapwing.exploring.opening import Opened, functions_at, open_representation, open_run
 from lapwing.exploring.page import PROGRAM, program
-from lapwing.exploring.scenes import spread_rows
+from lapwing.exploring.scenes import of_arena, of_maze, spread_rows
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import read_maze
+from lapwing.reaching.action_codes import ActionCodes
+from lapwing.reaching.geometry import Places
+from lapwing.reaching.graph import Graph
+from lapwing.reaching.neighbours import Neighbours
+from lapwing.reaching.reacher import Landmarks, Reacher
 from tests.support.representations import random_representation
 
 
@@ -74,9 +84,6 @@ def test_the_exact_function_is_the_projection_on_its_eigenspace():
 
 
 def test_what_is_too_large_is_left_out_and_said():
-    from lapwing.exploring.export import payload
-    from lapwing.exploring.opening import open_representation
-
     rep = random_representation(EncoderSpec("mlp", (2,), 10, None, (700, 700)))
     data = payload(open_representation(rep, np.random.default_rng(0).normal(size=(500, 2))))
     assert data["network"] is None
@@ -85,6 +92,59 @@ def test_what_is_too_large_is_left_out_and_said():
     data = payload(open_representation(many, np.random.default_rng(0).normal(size=(9_000, 60))))
     assert len(json.dumps(data)) < LARGEST_PAGE
     assert any("of 9,000 states" in remark for remark in data["remarks"])
+
+
+def test_each_picture_is_that_of_its_state(monkeypatch):
+    monkeypatch.setattr(export, "LARGEST_PAGE", RESERVED + 15_000)
+    rep = random_representation(EncoderSpec("conv", (6, 6, 1), 2))
+    images = np.random.default_rng(0).integers(0, 256, (300, 6, 6, 1)).astype(np.uint8)
+    data = payload(open_representation(rep, images))
+    count, columns = data["functions"]["shape"]
+    assert 0 < len(data["pictures"]) < count < 300
+    shown = [np.array(Image.open(io.BytesIO(base64.b64decode(text)))) for text in data["pictures"]]
+    expected = functions_at(rep, np.stack(shown)[..., None])[1][:, :columns]
+    whole = np.frombuffer(base64.b64decode(data["functions"]["data"]), "<i2").reshape(count, columns)
+    scale = np.array(data["functions"]["scale"])
+    assert np.all(np.abs(whole[: len(shown)] * scale - expected) <= scale)
+    assert any(f"{len(shown)} of {count} images" in remark for remark in data["remarks"])
+
+
+@pytest.fixture
+def reach_run() -> Opened:
+    """A reacher in a maze whose plan has as many edges as a page may have."""
+    rep = random_representation(EncoderSpec("mlp", (2,), 3, None, (8,)))
+    scene = of_maze(GridWorld(read_maze("FourRoom")), "position")
+    rng, count = np.random.default_rng(0), len(scene.points)
+    places = Places((2,), rep, np.zeros(2), np.ones(2))
+    landmarks = Landmarks(scene.observations, *places(scene.observations), np.ones(count))
+    edges = rng.permutation(count**2)[:20_000]
+    graph = Graph(count, edges // count, edges % count, rng.uniform(1, 9, len(edges)))
+    codes, here = ActionCodes.of(np.arange(4)), landmarks.coordinates
+    controller = Neighbours(landmarks.features, here, here, np.eye(4)[rng.integers(4, size=count)], 1.0)
+    return Opened(rep, scene, reacher=Reacher(places, landmarks, graph, 2.0, codes, controller))
+
+
+def test_a_plan_is_within_the_size_of_the_page(reach_run, monkeypatch):
+    data = payload(reach_run)
+    plan, rest = len(json.dumps(data["plan"])), len(json.dumps(data | {"plan": None}))
+    assert plan > 150_000
+    assert data["remarks"] == []
+    monkeypatch.setattr(export, "LARGEST_PAGE", RESERVED + plan)
+    smaller = payload(reach_run)
+    assert smaller["plan"] is None
+    assert len(json.dumps(smaller)) <= rest + 100
+    assert smaller["functions"] == data["functions"]
+    assert smaller["remarks"] == ["the plan over landmarks is too large for the page and is left out"]
+
+
+def test_the_goal_of_a_thinned_scene_is_where_it_was():
+    arena = open_arena("PointUMaze")
+    whole = of_arena(arena, "position", 5_000)
+    assert whole.goal is not None
+    thin = of_arena(arena, "position", len(whole.points) // 5)
+    assert len(thin.points) < len(whole.points) / 4
+    apart = np.linalg.norm(thin.points - whole.points[whole.goal], axis=1)
+    assert apart[thin.goal] == apart.min()
 
 
 def test_thinned_points_are_spread():
@@ -106,6 +166,18 @@ def test_what_is_no_finished_run_is_refused(four_room_run, tmp_path, left):
         for name in ("config.json", "representation.safetensors"):
             (tmp_path / name).write_bytes((four_room_run / name).read_bytes())
     with pytest.raises(ConfigError, match=str(tmp_path)):
+        open_run(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "words"), [("options", "holds options"), ("other", "kind 'other'")])
+def test_a_run_of_another_command_is_refused(four_room_run, tmp_path, kind, words):
+    for path in filter(storage.is_file, four_room_run.iterdir()):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    config = storage.read_checked_json(tmp_path / "config.json")
+    storage.write_checked_json(tmp_path / "config.json", config | {"kind": kind})
+    with pytest.raises(
+        ConfigError, match=f"{re.escape(str(tmp_path))} .*{words}.*; name the run of lapwing learn"
+    ):
         open_run(tmp_path)
 
 

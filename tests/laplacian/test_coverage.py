@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from lapwing.errors import LapwingWarning
 from lapwing.integrations.goals import RewardShaper
-from lapwing.laplacian.coverage import FEWEST, sparseness, times_too_far
+from lapwing.laplacian.coverage import FEWEST, Coverage
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.representation import Representation
 from tests.support.representations import random_representation
@@ -40,7 +40,10 @@ def test_a_goal_among_the_data_is_not(learned):
 
 def test_states_of_the_data_are_not_thinly_sampled(learned):
     goals = np.random.default_rng(1).uniform(-0.9, 0.9, (100, 2)).astype(np.float32)
-    assert times_too_far(learned, "commute", learned.embed(goals, "commute")) is None
+    coverage = Coverage.of(learned, "commute")
+    assert coverage is not None
+    assert coverage.times_too_far(learned.embed(goals, "commute")) is None
+    assert coverage.times_too_far(learned.embed(FAR, "commute")) > 3
 
 
 def test_sparseness_is_that_of_the_nearest_states():
@@ -49,16 +52,16 @@ def test_sparseness_is_that_of_the_nearest_states():
     states, points = rng.normal(size=(80, 3)), rng.normal(size=(7, 3))
     own = np.sort(np.linalg.norm(states[:, None] - states, axis=2))[:, 5]
     away = np.sort(np.linalg.norm(points[:, None] - states, axis=2))[:, 4]
-    found, largest = sparseness(np.concatenate([states, states[:40]]), points)
-    np.testing.assert_allclose(found, away / np.median(own), rtol=1e-6)
-    np.testing.assert_allclose(largest, own.max() / np.median(own), rtol=1e-6)
+    coverage = Coverage(np.concatenate([states, states[:40]]))
+    np.testing.assert_allclose(coverage.sparseness(points), away / np.median(own), rtol=1e-6)
+    np.testing.assert_allclose(coverage.largest, own.max() / np.median(own), rtol=1e-6)
 
 
 @pytest.mark.parametrize("count", [FEWEST - 1, 2 * FEWEST])
 def test_nothing_is_judged_by_few_states_or_by_equal_ones(learned, count):
     few = replace(learned, reference=np.ones((count, 4), np.float32))
-    assert times_too_far(few, "commute", np.full(3, 1e6)) is None
+    assert Coverage.of(few, "commute") is None
 
 
 def test_the_soft_distance_is_not_judged(learned):
-    assert times_too_far(learned, "soft", np.full(3, 1e6)) is None
+    assert Coverage.of(learned, "soft") is None

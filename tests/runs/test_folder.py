@@ -426,6 +426,7 @@ def test_a_folder_that_may_not_be_read_is_refused(finished):
         os.seteuid(0)
 
 
+@pytest.mark.slow
 def test_a_second_run_into_one_folder_is_refused_while_the_first_goes_on(tmp_path):
     out = tmp_path / "run"
     arguments = ["learn", "FourRoom", "--out", str(out), "--steps", "100000000", "--true-chain", "--dim", "4"]

@@ -1,3 +1,4 @@
+import functools
 import json
 import subprocess
 import sys
@@ -93,10 +94,22 @@ def test_a_function_of_a_script_is_found_and_a_kill_loses_nothing(tmp_path):
     assert again.stdout == "[1, 4, 9]\n", again.stderr
 
 
+def test_a_script_without_a_guard_is_told_of_it(tmp_path):
+    """Its call of `sweep` is met again by every worker that looks for the function."""
+    script = tmp_path / "bare.py"
+    script.write_text(
+        "import lapwing\n\ndef same(number):\n    return number\n\n"
+        "print(lapwing.sweep(same, {'number': [1]}, jobs=1)[0].error)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert "__main__" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize(
     ("function", "grid", "options", "named"),
     [
         (lambda number: number, {"number": [1]}, {}, "function"),
+        (functools.partial(swept.told, on_progress=None), {"number": [1]}, {}, "function"),
         (swept.told, {"number": 3}, {}, "number"),
         (swept.told, {"number": "abc"}, {}, "number"),
         (swept.told, [{"number": 1}, {"number": 1}], {}, "twice"),

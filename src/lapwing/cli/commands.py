@@ -22,7 +22,7 @@ from lapwing.cli.options import (
     Train,
     TrainInArena,
 )
-from lapwing.cli.running import held, run_in_folder, show_run
+from lapwing.cli.running import held, new_folder, run_in_folder, show_run
 from lapwing.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _solve(command: Solve) -> None:
             start=start,
             on_progress=on_progress,
         )
-    out = command.out or Path("runs") / f"{solved.world.maze.name}-solve"
+    out = command.out or new_folder(solved.world.maze.name, "-solve")
     storage.make_folder(out)
     solved.policy.save(out / NAME)
     _show_solved(solved, out, console, as_json=command.json)

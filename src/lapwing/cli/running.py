@@ -27,7 +27,7 @@ def run_in_folder(
 
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to resume")
-    console, out = stderr_console(), command.out or _new_folder(command.target, ending)
+    console, out = stderr_console(), command.out or new_folder(command.target, ending)
     options = {"out": out, "overwrite": command.overwrite, "resume": command.resume}
     with kept_programs():
         with _resumable(out, console), progress_bar(console) as bar, _logged(command, out, bar) as log:
@@ -76,7 +76,7 @@ def held(out: Path) -> Iterator[None]:
         yield
 
 
-def _new_folder(target: str, ending: str = "") -> Path:
+def new_folder(target: str, ending: str = "") -> Path:
     """runs/FourRoom, or runs/FourRoom-2 and so on where that is taken."""
     own = target.rpartition(".py:")[2]  # of gym:FILE.py:CLASS, the class
     name = Path(own.replace(":", "-")).stem + ending

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +31,16 @@ LARGEST_PICTURE = 200
 
 
 @dataclass(frozen=True)
-class Plan:
+class Budget:
     """What fits into a page."""
 
     states: int
     columns: int
     network: bool
-    pictures: int = 0
+    plan: bool
+    """Whether a reacher's plan is in it."""
+    pictures: int
+    """So many characters are left for pictures."""
 
 
 def payload(opened: Opened) -> dict[str, Any]:
@@ -46,18 +50,19 @@ def payload(opened: Opened) -> dict[str, Any]:
         phi, functions = None, np.asarray(representation.reference, np.float64)
     else:
         phi, functions = functions_at(representation, opened.scene.observations)
-    pictures = _pictures(opened.scene.observations)
-    plan = planned(opened, functions.shape, pictures)
-    if opened.scene.discrete or plan.states >= len(functions):
+    plan = None if opened.reacher is None else plan_of(opened.reacher, opened.scene)
+    budget = fitting(opened, functions.shape, 0 if plan is None else len(json.dumps(plan)))
+    if opened.scene.discrete or budget.states >= len(functions):
         scene, rows = opened.scene, np.arange(len(functions))
     else:
-        rows = np.sort(np.random.default_rng(0).permutation(len(functions))[: plan.states])
+        rows = np.sort(np.random.default_rng(0).permutation(len(functions))[: budget.states])
         scene = opened.scene.taken(rows)
-    columns, chain = plan.columns, opened.scene.chain
+    columns, chain = budget.columns, opened.scene.chain
     exact = None
     if chain is not None and len(rows) == chain.n_states and representation.rotated:
         exact = scaled(aligned_exact(chain, functions[:, :columns]), "i1")
     whole = columns == functions.shape[1]
+    pictures = _pictures(scene.observations, budget.pictures)
     vectors = scene.observations if scene.observations is not None and scene.observations.ndim == 2 else None
     return {
         "version": __version__,
@@ -78,25 +83,26 @@ def payload(opened: Opened) -> dict[str, Any]:
         "defaultFilter": representation.default_filter,
         "rotated": representation.rotated,
         "spectrum": _spectrum(representation, opened.result, columns),
-        "network": network_of(representation) if plan.network else None,
-        "pictures": pictures[: plan.pictures],
-        "plan": None if opened.reacher is None else plan_of(opened.reacher, opened.scene),
+        "network": network_of(representation) if budget.network else None,
+        "pictures": pictures,
+        "plan": plan if budget.plan else None,
         "learning": _learning(opened),
         "run": _provenance(opened),
-        "remarks": [*scene.remarks, *remarks(opened, plan, functions.shape)],
+        "remarks": [*scene.remarks, *remarks(opened, budget, functions.shape, len(pictures))],
     }
 
 
-def planned(opened: Opened, shape: tuple[int, ...], pictures: list[str]) -> Plan:
-    """The first of what could be shown that fits: fewer states, then no network, then fewer functions."""
+def fitting(opened: Opened, shape: tuple[int, ...], plan: int = 0) -> Budget:
+    """The first of what could be shown that fits: fewer states, no network, no plan, then fewer functions.
+
+    `plan` is how many characters a reacher's plan takes; it is made by all functions, so it goes before them.
+    """
     states, columns = shape
     scene, network = opened.scene, network_size(opened.representation)
     observations = scene.observations
     features = observations.shape[1] if observations is not None and observations.ndim == 2 else 0
-    drawn = sum(map(len, pictures))
-    budget = LARGEST_PAGE - RESERVED
     shares = (1.0,) if scene.discrete else FEWER
-    for columns_share in FEWER:
+    for columns_share, planned in [(1.0, plan)] * (plan > 0) + [(share, 0) for share in FEWER]:
         kept = max(2, int(columns * columns_share))
         spectral = 2 * kept + (2 * opened.representation.spec.dim if kept == columns else 0)
         spectral += kept if scene.chain is not None else 0
@@ -105,23 +111,27 @@ def planned(opened: Opened, shape: tuple[int, ...], pictures: list[str]) -> Plan
                 count = max(1, int(states * share))
                 each = spectral + 8 + 4 * features + 4 * 8
                 size = text_size(count * each, 1) + with_network * network
-                if size <= budget:
-                    room = (budget - size) / max(drawn, 1)
-                    return Plan(count, kept, with_network, int(min(1.0, room) * min(len(pictures), count)))
+                room = LARGEST_PAGE - RESERVED - planned - size
+                if room >= 0:
+                    return Budget(count, kept, with_network, planned > 0, room)
     raise ConfigError(
         f"{states:,} states are too many for a page of {LARGEST_PAGE / 1e6:.1f} MB; explore a smaller maze"
     )
 
 
-def remarks(opened: Opened, plan: Plan, shape: tuple[int, ...]) -> list[str]:
+def remarks(opened: Opened, budget: Budget, shape: tuple[int, ...], pictures: int) -> list[str]:
     """What was left out, in words."""
     found = []
-    if plan.states < shape[0] and not opened.scene.discrete:
-        found.append(f"{plan.states:,} of {shape[0]:,} states are shown, so that the page stays small")
-    if plan.columns < shape[1]:
-        found.append(f"{plan.columns} of {shape[1]} eigenfunctions are shown, so that the page stays small")
-    if not plan.network:
+    if budget.states < shape[0] and not opened.scene.discrete:
+        found.append(f"{budget.states:,} of {shape[0]:,} states are shown, so that the page stays small")
+    if budget.columns < shape[1]:
+        found.append(f"{budget.columns} of {shape[1]} eigenfunctions are shown, so that the page stays small")
+    if not budget.network:
         found.append("the network is too large for the page, so φ is known at the states shown alone")
+    if opened.reacher is not None and not budget.plan:
+        found.append("the plan over landmarks is too large for the page and is left out")
+    if _are_pictures(opened.scene.observations) and pictures < budget.states:
+        found.append(f"{pictures:,} of {budget.states:,} images are shown, so that the page stays small")
     return found
 
 
@@ -197,11 +207,22 @@ def _provenance(opened: Opened) -> dict[str, Any]:
     }
 
 
-def _pictures(observations: np.ndarray | None) -> list[str]:
-    """Images as PNG, in base64; none where observations are no images."""
-    if observations is None or observations.ndim != 4 or observations.shape[-1] not in (1, 3):
-        return []
-    return [_png(image) for image in observations]
+def _are_pictures(observations: np.ndarray | None) -> bool:
+    return observations is not None and observations.ndim == 4 and observations.shape[-1] in (1, 3)
+
+
+def _pictures(observations: np.ndarray | None, room: int) -> list[str]:
+    """Images as PNG, in base64: the first that have room; none where observations are no images."""
+    found: list[str] = []
+    if observations is None or not _are_pictures(observations):
+        return found
+    for image in observations:
+        picture = _png(image)
+        room -= len(picture) + len('"", ')
+        if room < 0:
+            break
+        found.append(picture)
+    return found
 
 
 def _png(image: np.ndarray) -> str:

@@ -56,9 +56,13 @@ def open_run(path: Path, on_progress: OnProgress | None = None) -> Opened:
         return open_representation(load_representation(path))
     folder = RunFolder(path)
     config = folder.config()
-    if config.get("kind") == "agent":
+    kind = config.get("kind")
+    if kind == "agent":
         raise ConfigError(f"{path} holds an agent; its φ, if it has one, is in {path / 'representation'}")
-    command = "reach" if config.get("kind") == "reacher" else "learn"
+    if kind not in (None, "reacher"):
+        held = "options" if kind == "options" else f"a run of the kind {kind!r}"
+        raise ConfigError(f"{path} holds {held}; name the run of lapwing learn or of lapwing reach")
+    command = "learn" if kind is None else "reach"
     if not folder.finished:
         raise ConfigError(f"{path} holds an unfinished run; resume it with lapwing {command} … --resume")
     kept: dict[str, Any] = {

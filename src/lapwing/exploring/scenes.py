@@ -97,9 +97,12 @@ class Scene:
         return np.all(crossed, axis=0)
 
     def taken(self, rows: np.ndarray) -> "Scene":
-        """Some of the states."""
+        """Some of the states; the goal is the nearest of them."""
+        points, goal = self.points[rows], self.goal
+        if goal is not None:
+            goal = int(np.linalg.norm(points - self.points[goal], axis=1).argmin())
         seen = None if self.observations is None else self.observations[rows]
-        return replace(self, points=self.points[rows], observations=seen)
+        return replace(self, points=points, observations=seen, goal=goal)
 
 
 def of_maze(world: GridWorld, observation: str) -> Scene:

@@ -6,7 +6,6 @@ observation has the same distance alone and in a batch, to the last bit, and the
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -17,7 +16,7 @@ from gymnasium import spaces
 from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.batches import checked_batch
-from lapwing.laplacian.coverage import times_too_far
+from lapwing.laplacian.coverage import Coverage
 from lapwing.laplacian.distances import check_distance, euclidean, measure_of
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation
@@ -114,7 +113,7 @@ class RewardShaper:
         self.follows_goal = goal is None
         learned = None if representation is None else as_representation(representation)
         self._forward: Forward | None = None
-        self._times_too_far: Callable[[np.ndarray], float | None] | None = None
+        self._coverage: Coverage | None = None
         self._measure = euclidean
         if learned is not None and form in SHAPED_BY_PHI:
             filter = chosen_filter(filter, learned)
@@ -124,7 +123,7 @@ class RewardShaper:
                 sizes = (np.sum(learned.filter_weights(name) ** 2) for name in ("hitting", "commute"))
                 filter, scale = "commute", scale * float(np.divide(*sizes))
             self._forward = Forward(learned, filter)
-            self._times_too_far = partial(times_too_far, learned, filter)
+            self._coverage = Coverage.of(learned, filter)
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
@@ -238,10 +237,10 @@ class RewardShaper:
 
     def _warn_if_thinly_sampled(self) -> None:
         """Say once if φ was learned from hardly any state near the goal."""
-        times = None if self._times_too_far is None else self._times_too_far(self._goal_phi)
+        times = None if self._coverage is None else self._coverage.times_too_far(self._goal_phi)
         if times is None:
             return
-        self._times_too_far = None
+        self._coverage = None
         warnings.warn(
             "the goal lies in thinly sampled states, so its distance may lead elsewhere: in the embedding it "
             f"is {times:.0f} times as far from the data that φ was learned from as is usual; collect past "

@@ -19,45 +19,43 @@ FEWEST = 100
 """By fewer states than these nothing is judged."""
 
 
-def sparseness(
-    states: Float[np.ndarray, "n d"], points: Float[np.ndarray, "m d"]
-) -> tuple[Float[np.ndarray, " m"], float]:
-    """How far points are from the data, in medians of how far its states are from one another.
-
-    Args:
-        states: embedded states of the data, at least two of them different.
-        points: embedded states to be judged.
-
-    Returns:
-        The distance of each point to the fifth nearest of the different states, and the largest such
-        distance of a state of the data itself, both over the median of the latter.
+class Coverage:
+    """How dense embedded states of the data are.
 
     Example:
-        >>> line = np.arange(100.0)[:, None]
-        >>> found, largest = sparseness(line, np.array([[50.0], [130.0]]))
-        >>> found.round(1).tolist(), round(largest, 1)
+        >>> coverage = Coverage(np.arange(100.0)[:, None])
+        >>> coverage.sparseness(np.array([[50.0], [130.0]])).round(1).tolist(), round(coverage.largest, 1)
         ([0.7, 11.7], 1.7)
     """
-    states = np.unique(states, axis=0)
-    tree, nearest = KDTree(states), min(NEIGHBOURS, len(states) - 1)
-    own = tree.query(states, nearest + 1)[0][:, -1]  # the nearest of all is the state itself
-    away = tree.query(points, nearest)[0].reshape(len(points), -1)[:, -1]
-    return away / np.median(own), float(own.max() / np.median(own))
 
+    def __init__(self, states: Float[np.ndarray, "n d"]):
+        """Of states at least two of which differ; one that recurs counts once."""
+        different = np.unique(states, axis=0)
+        self._tree, self._nearest = KDTree(different), min(NEIGHBOURS, len(different) - 1)
+        own = self._tree.query(different, self._nearest + 1)[0][
+            :, -1
+        ]  # the nearest of all is the state itself
+        self._median = float(np.median(own))
+        self.largest = float(own.max() / self._median)
+        """The sparseness of the most solitary state of the data."""
 
-def times_too_far(representation: Representation, filter: Filter, points: np.ndarray) -> float | None:
-    """How many times as far from the data as is usual the farthest of `points` is, if it is thinly sampled.
+    @classmethod
+    def of(cls, representation: Representation, filter: Filter) -> "Coverage | None":
+        """Of the states that φ keeps of its data; None where they are too few, or all alike.
 
-    Args:
-        representation: φ, which keeps some states of its data.
-        filter: of the embedding; `soft` is not judged, for the states are kept as eigenfunctions.
-        points: embedded by that filter, one or a batch.
-    """
-    if filter == "soft" or len(representation.reference) < FEWEST:
-        return None
-    states = representation.reference[:, 1:] * representation.filter_weights(filter)
-    if not np.ptp(states, axis=0).any():
-        return None
-    found, largest = sparseness(states.astype(np.float64), np.atleast_2d(points))
-    farthest = float(found.max())
-    return farthest if farthest > max(THIN, largest) else None
+        The embedding `soft` is not judged, for the states are kept as eigenfunctions.
+        """
+        if filter == "soft" or len(representation.reference) < FEWEST:
+            return None
+        states = representation.reference[:, 1:] * representation.filter_weights(filter)
+        return cls(states.astype(np.float64)) if np.ptp(states, axis=0).any() else None
+
+    def sparseness(self, points: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """How far points are from the fifth nearest state, in medians of how far states are from theirs."""
+        away = self._tree.query(points, self._nearest)[0].reshape(len(points), -1)[:, -1]
+        return away / self._median
+
+    def times_too_far(self, points: np.ndarray) -> float | None:
+        """How many times as far from the data as is usual the farthest point is, if it is thinly sampled."""
+        farthest = float(self.sparseness(np.atleast_2d(points)).max())
+        return farthest if farthest > max(THIN, self.largest) else None

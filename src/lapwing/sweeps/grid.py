@@ -51,10 +51,12 @@ def points_of(grid: Grid) -> list[Point]:
         points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     else:
         points = [dict(point) for point in grid]
-    keys = [key_of(point) for point in points]
-    twice = [point for index, point in enumerate(points) if keys.index(keys[index]) != index]
-    if twice:
-        raise ConfigError(f"grid has the point {twice[0]} twice; leave one out")
+    seen = set()
+    for point in points:
+        key = key_of(point)
+        if key in seen:
+            raise ConfigError(f"grid has the point {point} twice; leave one out")
+        seen.add(key)
     return points
 
 

@@ -138,9 +138,19 @@ class LocalPool:
             self._messages.put((worker, DIED))
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """Its name inside its module; what has none is named as it is printed."""
+    return getattr(function, "__qualname__", repr(function))
+
+
+def in_worker() -> bool:
+    """Whether this process is a worker."""
+    return COMPILED in os.environ
+
+
 def reference(function: Callable[..., Any]) -> dict[str, str]:
     """Where another process finds a function: its module, or the script that is running, and its name."""
-    name, module = getattr(function, "__qualname__", repr(function)), getattr(function, "__module__", "")
+    name, module = name_of(function), getattr(function, "__module__", "")
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if "<" in name or "." in name or (module == "__main__" and script is None):
         raise ConfigError(

@@ -12,7 +12,7 @@ from lapwing import storage
 from lapwing.errors import ConfigError
 from lapwing.progress import OnProgress
 from lapwing.sweeps.grid import Grid, Point, SweepRun, key_of, plain, points_of, read_runs, write_runs
-from lapwing.sweeps.local import find_function, reference
+from lapwing.sweeps.local import find_function, in_worker, name_of, reference
 from lapwing.sweeps.pools import pool_maker
 from lapwing.sweeps.task import Message, Task
 from lapwing.sweeps.work import work
@@ -51,8 +51,13 @@ def sweep(
     if jobs is not None and jobs < 1:
         raise ConfigError(f"jobs must be at least 1, not {jobs}")
     call, fixed = (learn_and_evaluate, {"target": function}) if isinstance(function, str) else (function, {})
-    name = function if isinstance(function, str) else f"{function.__module__}.{function.__qualname__}"
+    if in_worker():
+        raise ConfigError(
+            "lapwing.sweep was called while a worker was reading the script that defines the function; put "
+            'the call under `if __name__ == "__main__":`'
+        )
     arguments = {"function": reference(call) if on == "local" else call}
+    name = function if isinstance(function, str) else f"{function.__module__}.{name_of(function)}"
     with ExitStack() as stack:
         folder = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory()))
         storage.make_folder(folder)
@@ -62,11 +67,15 @@ def sweep(
             runs = {key: run for key, run in runs.items() if run.error is None}
         todo = {key_of(point): point for point in points if key_of(point) not in runs}
 
+        done = len(points) - len(todo)
+
         def report() -> None:
             if on_progress:
-                on_progress("sweeping", sum(key_of(point) in runs for point in points), len(points), {})
+                on_progress("sweeping", done, len(points), {})
 
         def on_answer(task: Task, message: Message, seconds: float) -> None:
+            nonlocal done
+            done += 1
             runs[task.run] = SweepRun(todo[task.run], error=message.get("error"), **message.get("result", {}))
             write_runs(folder / RESULTS, name, runs.values())
             report()

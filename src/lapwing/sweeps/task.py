@@ -52,10 +52,12 @@ def answer(
 
 
 def keep_compiled(folder: str) -> None:
-    """Share compiled programs with the other workers through this folder."""
+    """Share compiled programs through this folder with the other workers on such a CPU."""
     import jax
 
-    jax.config.update("jax_compilation_cache_dir", folder)
+    from lapwing.compilation import machine_digest
+
+    jax.config.update("jax_compilation_cache_dir", str(Path(folder) / machine_digest()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
