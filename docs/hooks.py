@@ -18,14 +18,13 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "docs"
 NOTEBOOKS = ROOT / "docs" / "notebooks"
-SMALL = {"transitions": 200_000, "hidden": (64, 64), "fourier_features": 64}
 EXPLORERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "FourRoom": ("FourRoom", SMALL),
-    "HardMaze": ("HardMaze", SMALL),
+    "FourRoom": ("FourRoom", {}),
+    "HardMaze": ("HardMaze", {}),
     "PointUMaze": ("PointUMaze", {"transitions": 20_000}),
     "pointmaze-medium": ("ogbench:pointmaze-medium-navigate,episodes=20", {}),
 }
-"""The pages, what they are learned from, and how: in seconds, so the numbers are not lapwing's best."""
+"""The pages, what they are learned from, and how: in seconds, so the last two are of little data."""
 SECONDS = 300
 """A cell of a notebook may take so long."""
 

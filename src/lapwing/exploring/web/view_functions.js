@@ -27,7 +27,7 @@ export function functionsView(app) {
   const picture = pictureOf(app);
   const element = h("section", { class: "view" },
     h("p", { class: "lead" }, "Each eigenfunction is a pattern over the states that changes slowly along the " +
-      "walks φ was learned from. The first are the slowest: they tell rooms and ways apart."),
+      "walks φ was learned from. The first are the slowest: they separate rooms and corridors."),
     h("div", { class: "controls" }, k.element),
     h("div", { class: "columns" },
       h("figure", {}, h("figcaption", {}, title), learned.canvas, under),
