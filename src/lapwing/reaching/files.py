@@ -37,8 +37,8 @@ def save_reacher(reacher: Reacher, path: str | Path) -> None:
         "representation": None,
     }
     if reacher.representation is not None:
-        tensors, described["representation"] = representation_parts(reacher.representation)
-        arrays |= {f"phi.{name}": array for name, array in tensors.items()}
+        phi, described["representation"] = representation_parts(reacher.representation, "phi.")
+        arrays |= phi
     contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
     write_model(path, KIND, contiguous, described)
 
@@ -54,10 +54,7 @@ def load_reacher(path: str | Path) -> Reacher:
 def _reacher(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> Reacher:
     representation = None
     if manifest["representation"] is not None:
-        inner = {
-            name.removeprefix("phi."): array for name, array in tensors.items() if name.startswith("phi.")
-        }
-        representation = representation_from(inner, manifest["representation"], path)
+        representation = representation_from(tensors, manifest["representation"], path, "phi.")
     landmarks = Landmarks(*(tensors[f"landmarks.{name}"] for name in Landmarks._fields))
     count = len(landmarks.coordinates)
     graph = Graph(count, *(tensors[f"graph.{name}"] for name in _GRAPH))
