@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.errors import CheckpointError
+from lapwing.errors import CheckpointError, ConfigError
 from lapwing.laplacian.model_files import fitting_description, model_file, read_model, write_model
-from lapwing.laplacian.representation import representation_from, representation_parts
+from lapwing.laplacian.representation import Representation, representation_from, representation_parts
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network
 from lapwing.reaching.geometry import Places
@@ -22,6 +22,8 @@ _NEIGHBOURS = ("features", "before", "after", "actions")
 
 def save_reacher(reacher: Reacher, path: str | Path) -> None:
     """Write one .safetensors file, checked by SHA-256 when it is loaded."""
+    if not isinstance(reacher.places.embedding, Representation | None):
+        raise ConfigError("a reacher is saved with a learned φ, and this one has a function in its place")
     arrays, controller = _controller_parts(reacher.controller)
     arrays |= {f"landmarks.{name}": array for name, array in reacher.landmarks._asdict().items()}
     arrays |= {f"graph.{name}": getattr(reacher.graph, name) for name in _GRAPH}
