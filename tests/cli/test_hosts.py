@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,13 +43,14 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_one_process_resumes_i
         assert "--resume" in said
         assert "Traceback" not in said
     reached = max(int(path.stem.split("-")[1]) for path in out.glob("checkpoint-*"))
+    settings: dict[str, Any] = PAIRWISE | {"steps": 100_000}
     with pytest.raises(Interrupted):
         lapwing.learn(
             shards,
             out=out,
             resume=True,
             on_progress=stop_at("learning", 1),
-            **(PAIRWISE | {"steps": 100_000}),
+            **settings,
         )
     assert RunFolder(out).metrics()[-1]["step"] > reached
 
