@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lapwing.cli.options import (
+from lapwing.cli.arguments import (
     Audit,
     Data,
     Evaluate,

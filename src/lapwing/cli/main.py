@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 from lapwing.cli.commands import COMMANDS
-from lapwing.cli.option_names import as_typed
+from lapwing.cli.flags import as_typed
 from lapwing.cli.parse import parse
 from lapwing.errors import LapwingError, LapwingNote, LapwingWarning
 
