@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lapwing import storage
-from lapwing.cli.options import Learn
+from lapwing.cli.arguments import Learn
 from lapwing.errors import ConfigError, HostsError
 
 SECONDS_OF_SILENCE = 100
