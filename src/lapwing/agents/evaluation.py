@@ -27,7 +27,7 @@ class EvaluationEpisodes(NamedTuple):
     """and whether the body then lies on its back, from where it can no longer walk."""
 
     def measures(self) -> dict[str, float]:
-        """Shares of starts from which the goal is reached, and that end overturned; the mean distance left."""
+        """Shares of starts that reach the goal, and that end overturned; the mean distance left."""
         return {
             "success": float(self.reached.mean()),
             "distance": float(self.left.mean()),
