@@ -237,17 +237,11 @@ class RewardShaper:
 
     def _warn_if_thinly_sampled(self) -> None:
         """Say once if φ was learned from hardly any state near the goal."""
-        times = None if self._coverage is None else self._coverage.times_too_far(self._goal_phi)
-        if times is None:
-            return
-        self._coverage = None
-        warnings.warn(
-            "the goal lies in thinly sampled states, so its distance may lead elsewhere: in the embedding it "
-            f"is {times:.0f} times as far from the data that φ was learned from as is usual; collect past "
-            "the end of episodes (past_termination=True), or with a policy that comes to the goal",
-            LapwingWarning,
-            stacklevel=5,
+        remedy = (
+            "collect past the end of episodes (past_termination=True), or with a policy that comes to the goal"
         )
+        if warn_if_thin(self._coverage, self._goal_phi, remedy, stacklevel=5):
+            self._coverage = None
 
     def _check_fits(self, goal: Any) -> None:
         """Refuse a φ of other observations or, where it embeds goal vectors, of others than these."""
