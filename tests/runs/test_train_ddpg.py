@@ -23,7 +23,7 @@ from lapwing.agents.agent import ControlAgent
 from lapwing.agents.evaluation import steps_to_stay, steps_to_success
 from lapwing.envs.arena import BODIES, open_arena
 from lapwing.envs.simulator import Simulator
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.errors import CheckpointError, ConfigError
 from lapwing.laplacian.encoders import EncoderSpec, init_encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import read_maze
