@@ -103,8 +103,10 @@ def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:
     try:
         env = make()
     except Exception as error:  # an environment's constructor may raise anything
-        remedy = "; it is called without arguments, so give them defaults" if "() missing" in str(error) else ""
-        raise ConfigError(f"{env_id} cannot be made: {error}{remedy}") from error
+        remedy = (
+            "; it is called without arguments, so give them defaults" if "() missing" in str(error) else ""
+        )
+        raise ConfigError(f"cannot make {env_id}: {error}{remedy}") from error
     refuse_vec_env(env)
     if not isinstance(env, Env):
         raise ConfigError(f"{env_id} gives {type(env).__name__}, not an environment; return a gymnasium.Env")
