@@ -90,5 +90,5 @@ clean: ## remove .venv, the site and the caches (runs/ stays)
 
 .venv/.dev: .venv/.core
 	@echo "adding the development tools to .venv (about a minute, first time only)"
-	@$(BIN)/python -m pip install -qq --editable '.[dev,docs]'
+	@$(BIN)/python -m pip install -qq --no-compile --editable '.[dev,docs]' # most of it is never imported
 	@touch $@

@@ -5,13 +5,12 @@ PlaneHardMaze, whose states are continuous. The φ that decides what is near is 
 which way leads to the goal. Means over five seeds of data with 95 % t-intervals; "less" is paired.
 """
 
-from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.rows import Row
 from lapwing.envs.plane import open_plane
 from lapwing.figures.statistics import mean_interval, paired_interval
-from lapwing.laplacian.lap_baseline import LapPhi, lap_phi
+from lapwing.laplacian.lap_baseline import lap_phi
 from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import Target, open_target
 from lapwing.reaching.build import build_reacher
@@ -49,7 +48,7 @@ def _of_seed(seed: int) -> dict[tuple[str, str], float]:
     target = open_target(PLANE, settings)
     phis: dict[str, Any] = {
         "lapwing": learn_target(target, settings),
-        "lap": _as_representation(lap_phi(target, DIM, seed=seed)),
+        "lap": lap_phi(target, DIM, seed=seed),
         "euclid": None,
     }
     return {
@@ -57,12 +56,6 @@ def _of_seed(seed: int) -> dict[tuple[str, str], float]:
         for plan in (True, False)
         for name, phi in phis.items()
     }
-
-
-def _as_representation(phi: LapPhi) -> Any:
-    """As much of a representation without single eigenfunctions as landmarks and controller ask for."""
-    spec = SimpleNamespace(n_states=None)
-    return SimpleNamespace(spec=spec, filters=("soft",), embed=lambda observations, filter: phi(observations))
 
 
 def _reached(target: Target, phi: Any, plan: bool, seed: int) -> float:

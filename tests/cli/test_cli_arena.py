@@ -15,8 +15,8 @@ import pytest
 
 from lapwing import storage
 from lapwing.cli import agent_report as report
+from lapwing.cli import arguments as commands
 from lapwing.cli import main as cli
-from lapwing.cli import options as commands
 from lapwing.cli.parse import parse
 from lapwing.runs import train_ddpg
 from lapwing.runs.folder import FIGURES

@@ -3,9 +3,9 @@
 import dataclasses
 import re
 
+from lapwing.cli.arguments import Learn
+from lapwing.cli.flags import COMMANDS, flag_names
 from lapwing.cli.help import GROUPS, SUMMARIES, grouped
-from lapwing.cli.option_names import COMMANDS, option_names
-from lapwing.cli.options import Learn
 from tests.support.command_line import called
 
 
@@ -24,14 +24,14 @@ def test_the_options_that_matter_come_first_and_none_is_lost(monkeypatch):
     shown = re.findall(r"^  (?:-h, )?--(?:no-)?([a-z-]+)", out, re.M)
     assert len(GROUPS["learn"]["most used"]) == 8
     assert shown[:8] == list(GROUPS["learn"]["most used"])
-    assert sorted(shown) == sorted([*option_names([Learn]), "help"])
+    assert sorted(shown) == sorted([*flag_names([Learn]), "help"])
     titles = [line.strip() for line in out.splitlines() if line[:1] == " " and line[1:2].isalpha()]
     assert titles == ["positional arguments", *GROUPS["learn"]]
 
 
 def test_groups_name_options_that_exist():
     for command, groups in GROUPS.items():
-        known = [*option_names(COMMANDS[command]), "help"]
+        known = [*flag_names(COMMANDS[command]), "help"]
         named = [name for names in groups.values() for name in names]
         assert set(named) <= set(known)
         assert sum(not names for names in groups.values()) == 1  # where all others go

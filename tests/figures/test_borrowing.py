@@ -132,7 +132,7 @@ def out(lenders, tmp_path) -> Path:
 def test_the_pretrained_runs_of_figure_8_are_taken_from_figures_4_and_5(out, no_workers):
     tables = {name: (out / f"{name}.csv").read_bytes() for name in ("fig4", "fig5")}
     made = reproduce("fig8", out=out, seeds=2, only=PART)
-    assert (made.done, len(made.runs), made.failures) == (4, 8, {})
+    assert (made.done, len(made.runs), made.failures) == (10, 20, {})
     rows = read_table(out / "fig8.csv")
     assert {row["key"] for row in rows} == {run.key for run in made.runs if "online" not in run.method}
     originals = [row | {"figure": "fig8"} for name in tables for row in read_table(out / f"{name}.csv")]
@@ -140,7 +140,7 @@ def test_the_pretrained_runs_of_figure_8_are_taken_from_figures_4_and_5(out, no_
     assert {name: (out / f"{name}.csv").read_bytes() for name in tables} == tables
     text = (out / "fig8-quick.md").read_text()
     assert "| PointUMaze | pretrained | 1.00 [1.00, 1.00] | 4,000 [4,000, 4,000] |" in text
-    assert "**4 of 8 runs are not done yet**" in text
+    assert "**10 of 20 runs are not done yet**" in text
 
 
 def test_the_other_presets_runs_are_not_taken(out, no_workers):
@@ -180,7 +180,7 @@ def test_a_damaged_table_of_a_lender_is_named_and_nothing_is_written(out, no_wor
 def test_the_command_line_tells_what_is_there(out, no_workers):
     code, printed, err = called("reproduce", "fig8", "--out", out, "--seeds", "2", "--only", *PART)
     assert code == 0, err
-    assert f"fig8: 4 of 8 runs are in {out / 'fig8.csv'}" in err
+    assert f"fig8: 10 of 20 runs are in {out / 'fig8.csv'}" in err
     assert [Path(line).name for line in printed.split()] == [
         *("fig8.csv", "fig8-quick.md"),
         *("fig8-quick.png", "fig8-quick.svg"),

@@ -15,14 +15,22 @@ from lapwing.settings.learn import LearnSettings
 OPTIMUM = -11.358490566037736  # TwoRoom, FACTS: -11.358
 
 
-def runs_of(method: str, preset: str = "quick", seeds: int = 1) -> list[Run]:
-    return [run for run in fig8.runs(preset, seeds) if run.method == method]
+ARENAS = ("PointUMaze", "PointHookMaze", "AntUMaze", "AntHookMaze")
+
+
+def run_of(method: str, preset: str = "quick", environment: str | None = None) -> Run:
+    """The run of seed 0, in PointUMaze or TwoRoom unless told otherwise."""
+    where = environment or ("PointUMaze" if method.startswith("ddpg") else "TwoRoom")
+    (run,) = [one for one in fig8.runs(preset, 1) if (one.method, one.environment) == (method, where)]
+    return run
 
 
 def rows_with(curves: dict[tuple[str, int], list[float]], preset: str = "quick") -> list[Row]:
-    """Success every 2,000 steps, or the return every 500, by method and seed."""
+    """Success in PointUMaze every 2,000 steps, or the return every 500, by method and seed."""
     rows = []
     for run in fig8.runs(preset, 5):
+        if run.environment not in ("PointUMaze", "TwoRoom"):
+            continue
         metric, every = ("success", 2_000) if run.method.startswith("ddpg") else ("return", 500)
         values = curves.get((run.method, run.seed), [])
         measures = [Measure(metric, value, every * (k + 1)) for k, value in enumerate(values)]
@@ -31,13 +39,13 @@ def rows_with(curves: dict[tuple[str, int], list[float]], preset: str = "quick")
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])
-def test_each_seed_is_an_arena_and_a_maze_pretrained_and_online(preset):
+def test_each_seed_is_every_arena_and_a_maze_pretrained_and_online(preset):
     runs = fig8.runs(preset, 3)
     cells = [(run.environment, run.method, run.reward, run.seed) for run in runs]
-    expected = [("PointUMaze", "ddpg"), ("TwoRoom", "dqn")]
+    expected = [*((arena, "ddpg") for arena in ARENAS), ("TwoRoom", "dqn")]
     expected += [(target, f"{method} online") for target, method in expected]
     assert cells == [(*cell, "mix", seed) for seed in range(3) for cell in expected]
-    assert len({run.key for run in runs}) == len(runs) == 12
+    assert len({run.key for run in runs}) == len(runs) == 30
     assert {(run.figure, run.preset) for run in runs} == {("fig8", preset)}
 
 
@@ -55,7 +63,7 @@ def test_pretrained_runs_are_those_of_figures_4_and_5(preset):
 
 
 def test_online_in_the_maze_is_the_same_agent_with_phi_beside_it():
-    (before,), (online,) = runs_of("dqn", "paper"), runs_of("dqn online", "paper")
+    before, online = run_of("dqn", "paper"), run_of("dqn online", "paper")
     assert online.settings["phi"] is None
     assert online.settings["agent"] == before.settings["agent"] | {"online": True}
     settings = AgentSettings(**online.settings["agent"])
@@ -64,10 +72,11 @@ def test_online_in_the_maze_is_the_same_agent_with_phi_beside_it():
     assert (before.n, before.d, before.beta, before.lam) == (30_000, 20, 5.0, 0.9)
 
 
-def test_online_in_the_arena_is_the_same_agent_with_phi_beside_it():
-    (before,), (online,) = (runs_of(method, "paper") for method in ("ddpg", "ddpg online"))
+@pytest.mark.parametrize("arena", ARENAS)
+def test_online_in_an_arena_is_the_same_agent_with_phi_beside_it(arena):
+    before, online = (run_of(method, "paper", arena) for method in ("ddpg", "ddpg online"))
     told = before.settings["agent"]
-    assert told.pop("filter") == "soft"
+    assert told.pop("filter") == ("soft" if arena == "PointUMaze" else "commute")
     assert online.settings["agent"] == told | {"online": True}
     assert ControlSettings.from_keywords(online.settings["agent"]).online
     assert online.settings["more"] == before.settings["more"]
@@ -84,12 +93,8 @@ def test_a_run_is_done_as_its_own_figure_does_it(monkeypatch, tmp_path):
         )
     for run in fig8.runs("quick", 1):
         fig8.execute(run, tmp_path, lambda *_: None)
-    assert done == [
-        ("ddpg", "arena_agents"),
-        ("dqn", "maze_agents"),
-        ("ddpg online", "arena_agents"),
-        ("dqn online", "maze_agents"),
-    ]
+    before = [("ddpg", "arena_agents")] * len(ARENAS) + [("dqn", "maze_agents")]
+    assert done == before + [(f"{method} online", name) for method, name in before]
 
 
 class AskedError(Exception):
@@ -110,7 +115,7 @@ def asked_of(monkeypatch, run: Run, folder: Path) -> tuple:
 
 
 def test_online_runs_ask_for_agents_that_learn_phi_beside(monkeypatch, tmp_path):
-    (arena,), (maze,) = runs_of("ddpg online"), runs_of("dqn online")
+    arena, maze = run_of("ddpg online"), run_of("dqn online")
     target, settings, out, more = asked_of(monkeypatch, arena, tmp_path)
     assert (target.name, settings.online, settings.reward, out) == ("PointUMaze", True, "mix", tmp_path)
     assert (settings.preset, settings.hidden, settings.steps) == ("quick", (128, 128), 60_000)
@@ -155,7 +160,8 @@ def test_curves_are_drawn_as_they_are_with_the_best_there_is():
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_the_figure_can_be_drawn_before_anything_is_done(preset):
     figure = fig8.draw([], preset)
-    assert [axis.get_title() for axis in figure.axes] == [f"PointUMaze ({preset})", f"TwoRoom ({preset})"]
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == [f"{name} ({preset})" for name in (*ARENAS, "TwoRoom")]
     drawn(figure)
 
 
@@ -170,14 +176,13 @@ def table(rows: list[Row], number: int) -> dict[tuple[str, str], list[str]]:
 
 def test_without_any_run_the_tables_are_dashes_and_margins():
     assert table([], 0) == {
-        (target, phi): ["–", "–"] for target in ("PointUMaze", "TwoRoom") for phi in ("pretrained", "online")
+        (target, phi): ["–", "–"] for target in (*ARENAS, "TwoRoom") for phi in ("pretrained", "online")
     }
-    assert table([], 1) == {
-        ("PointUMaze", "last success"): ["–", "0.05", "–"],
-        ("PointUMaze", "steps to 90 % success"): ["–", "2,000", "–"],
-        ("TwoRoom", "last return"): ["–", "1", "–"],
-        ("TwoRoom", "steps to within 2 of the optimum"): ["–", "500", "–"],
-    }
+    margins = {(arena, "last success"): "0.05" for arena in ARENAS}
+    margins |= {(arena, "steps to 90 % success"): "2,000" for arena in ARENAS[:2]}
+    margins |= {(arena, "steps to 90 % success"): "20,000" for arena in ARENAS[2:]}
+    margins |= {("TwoRoom", "last return"): "1", ("TwoRoom", "steps to within 2 of the optimum"): "500"}
+    assert table([], 1) == {measure: ["–", margin, "–"] for measure, margin in margins.items()}
 
 
 def test_the_table_tells_how_good_at_the_end_and_how_soon():
@@ -190,7 +195,8 @@ def test_the_table_tells_how_good_at_the_end_and_how_soon():
             ("dqn online", 0): [-40.0, -40.0, OPTIMUM - 2.1],
         }
     )
-    assert table(rows, 0) == {
+    found = {measure: cells for measure, cells in table(rows, 0).items() if cells != ["–", "–"]}
+    assert found == {
         ("PointUMaze", "pretrained"): ["0.88 [0, 1.00]", "3,000 [0, 6,000]"],
         ("PointUMaze", "online"): ["0.5 (1 seed)", "6,000 (1 of 1 never)"],
         ("TwoRoom", "pretrained"): ["-11.4 (1 seed)", "1,000"],

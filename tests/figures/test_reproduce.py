@@ -271,7 +271,7 @@ def test_figures_without_the_chosen_cells_are_passed_over():
         *("fig5", "fig7", "fig8"),
     )
     assert figures_with(FIGURES, "quick", 1, ("reward=potential",)) == ("fig2", "fig4")
-    assert figures_with(FIGURES, "quick", 1, ("environment=AntUMaze",)) == ("fig2", "fig5")
+    assert figures_with(FIGURES, "quick", 1, ("environment=AntUMaze",)) == ("fig2", "fig5", "fig8")
     assert figures_with(FIGURES, "quick", 1, ("method=ddpg online",)) == ("fig2", "fig8")
     assert figures_with(FIGURES, "quick", 1, ()) == FIGURES
     with pytest.raises(ConfigError, match="n=7"):

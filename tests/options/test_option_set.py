@@ -1,5 +1,7 @@
 """Options as files, and what is refused of a file that is none."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -30,21 +32,27 @@ def test_options_are_the_same_after_a_file(options, tmp_path):
 def test_networks_are_the_same_after_a_file(tmp_path):
     spec = EncoderSpec("mlp", (2,), 3, None, (4,))
     networks = tuple(random_representation(spec, seed).encoder for seed in (0, 1))
-    options = NetworkOptions(networks, spec, np.array([0.1, 0.2]), ("f2+", "f2-"), 50)
+    phi = random_representation(EncoderSpec("mlp", (2,), 3, None, (4,)), 2)
+    options = NetworkOptions(networks, spec, phi, ((2, 1), (2, -1)), np.array([0.1, 0.2]), 50)
     options.save(tmp_path / "o.safetensors")
     read, seen = load_options(tmp_path / "o.safetensors"), np.array([[0.3, -0.4], [1.0, 2.0]], np.float32)
     for option in (0, 1):
         np.testing.assert_allclose(read.values(option, seen), options.values(option, seen), rtol=1e-6)
         assert read.act(option, seen[0]) == options.values(option, seen)[0].argmax()
-        assert read.stops(option, seen[1]) == (
-            options.values(option, seen)[1].max() <= options.margins[option]
-        )
+        climbed = (1, -1)[option] * float(phi.eigenfunctions(seen[1])[1])
+        assert read.height(option, seen[1]) == pytest.approx(climbed, abs=1e-5)
+        for level in (climbed - 0.1, climbed + 0.1):
+            ending = dataclasses.replace(read, levels=np.full(2, level))
+            assert ending.stops(option, seen[1]) == (climbed >= level)
+    assert read.names == ("f2+", "f2-")
 
 
 def test_networks_take_states_that_are_numbers():
     spec = EncoderSpec("linear", (), 3, 5)
     network = random_representation(spec).encoder
-    options = NetworkOptions((network,), spec, np.array([0.1]), ("f2+",), 50, first_state=2)
+    phi = random_representation(EncoderSpec("linear", (), 3, 5))
+    options = NetworkOptions((network,), spec, phi, ((2, 1),), np.array([0.1]), 50, first_state=2)
+    assert options.height(0, 3) == pytest.approx(float(phi.eigenfunctions(1)[1]), abs=1e-5)
     np.testing.assert_allclose(options.values(0, np.array([2, 6])), np.asarray(network.weight)[[0, 4]])
     assert options.act(0, 3) == np.argmax(network.weight[1])
     with pytest.raises(ConfigError, match="outside"):

@@ -16,7 +16,8 @@ SMALL = {"transitions": 20_000, "dim": 10, "steps": 300, "batch": 256, "hidden":
 
 @pytest.fixture(scope="module")
 def two_room():
-    return lapwing.reach("TwoRoom", **SMALL)
+    phi = lapwing.learn("TwoRoom", transitions=SMALL["transitions"], dim=SMALL["dim"], steps=300, stop=300)
+    return lapwing.reach("TwoRoom", representation=phi, **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,8 @@ def plane():
     seen, actions = random_walks(open_plane("PlaneTwoRoom"), 40_000, 50, 0, None)
     data = Experience(seen.reshape(-1, 2), [seen.shape[1]] * len(seen), actions=actions.reshape(-1, 2))
     made = {name: value for name, value in SMALL.items() if name != "transitions"}
-    return data, lapwing.reach(data, **(made | {"dim": 15}), landmarks=150)
+    phi = lapwing.learn(data, dim=15, trials=2)
+    return data, lapwing.reach(data, representation=phi, **made, landmarks=150)
 
 
 def test_it_goes_to_any_state_of_a_maze(two_room):

@@ -138,8 +138,8 @@ def test_dqn_learns_options_where_states_cannot_be_listed():
     rows = followed(make, options, phi, settings)
     assert [row["option"] for row in rows] == ["f2+", "f2-"]
     assert max(row["gain"] - row["gain_random"] for row in rows) > 0.5  # of 1.5 from the middle to an end
-    assert all(row["gain"] > row["gain_random"] - 0.1 for row in rows)  # one may stop too soon
-    assert max(row["ended"] for row in rows) > 0.5  # the other may be cut at the limit, on some CPUs
+    assert all(row["gain"] > row["gain_random"] for row in rows)
+    assert all(row["ended"] > 0.5 for row in rows)
 
 
 def numbered(first: int, closed: list | None = None) -> gymnasium.Env:
@@ -153,20 +153,21 @@ def numbered(first: int, closed: list | None = None) -> gymnasium.Env:
 def test_states_are_the_same_whatever_number_they_begin_with():
     phi = random_representation(EncoderSpec("linear", (), 3, Line.PLACES))
     settings = OptionsSettings(count=2, steps=5, hidden=(4,), batch=8)
-    rows, margins = [], []
+    rows, levels = [], []
     for first in (0, 7):
         options = network_options(partial(numbered, first), phi, settings)
         found = followed(partial(numbered, first), options, phi, settings)
         rows.append([(row["gain"], row["gain_random"], row["length"]) for row in found])
-        margins.append(options.margins)
-    np.testing.assert_array_equal(*margins)
+        levels.append(options.levels)
+    np.testing.assert_array_equal(*levels)
     np.testing.assert_array_equal(*rows)
 
 
 def test_environments_are_closed_when_a_step_fails(monkeypatch):
     spec, made, closed = EncoderSpec("linear", (), 2, Line.PLACES), [], []
     phi = random_representation(EncoderSpec("linear", (), 3, Line.PLACES))
-    options = NetworkOptions((random_representation(spec).encoder,), spec, np.array([-99.0]), ("f2+",), 50)
+    networks = (random_representation(spec).encoder,)
+    options = NetworkOptions(networks, spec, phi, ((2, 1),), np.array([99.0]), 50)
 
     def make():
         made.append(numbered(0, closed))

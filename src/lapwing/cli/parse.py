@@ -7,9 +7,7 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 from lapwing._version import __version__
-from lapwing.cli.help import ABOUT, SUMMARIES, grouped_help
-from lapwing.cli.option_names import COMMANDS, check_options
-from lapwing.cli.options import (
+from lapwing.cli.arguments import (
     Audit,
     Data,
     Evaluate,
@@ -22,6 +20,8 @@ from lapwing.cli.options import (
     Train,
     TrainInArena,
 )
+from lapwing.cli.flags import COMMANDS, check_flags
+from lapwing.cli.help import ABOUT, SUMMARIES, grouped_help
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings.agents import CONTROL_PRESETS
@@ -59,7 +59,7 @@ def _whole(word: str) -> int:
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the words name, an instance of one of `cli.options`."""
+    """The command that the words name, an instance of one of `cli.arguments`."""
     if "--version" in arguments:
         print(f"lapwing {__version__}")
         raise SystemExit(0)
@@ -68,7 +68,7 @@ def parse(arguments: list[str]) -> Any:
     if command in _TARGETED:
         target, arguments = _target_first(arguments)
     if command in COMMANDS:
-        check_options(arguments[1:], _kinds(command, target))
+        check_flags(arguments[1:], _kinds(command, target))
     preset = _preset_in(arguments, PRESETS, "default") if command == "learn" else "default"
     default = Learn(**vars(PRESETS[preset]))
     about: dict[str, Any] = {} if command in COMMANDS else SUMMARIES

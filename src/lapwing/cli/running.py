@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lapwing.cli.options import Learn, Options, Reach, RunOptions, Train, TrainInArena
+from lapwing.cli.arguments import Learn, Options, Reach, RunOptions, Train, TrainInArena
 from lapwing.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ class Panel:
     """Of the agent."""
     quick_steps: int
     evaluate_every: int
-    rewards: tuple[str, ...] = REWARDS
 
     def steps_of(self, preset: Preset) -> int:
         """How long agents learn."""
@@ -36,7 +35,8 @@ class Panel:
 PANELS = (
     Panel("PointUMaze", "soft", 60_000, 60_000, 2_000),
     Panel("PointHookMaze", "commute", 60_000, 60_000, 2_000),
-    Panel("AntUMaze", "commute", 1_000_000, 500_000, 20_000, ("sparse", "l2", "mix")),
+    Panel("AntUMaze", "commute", 1_000_000, 500_000, 20_000),
+    Panel("AntHookMaze", "commute", 1_000_000, 500_000, 20_000),
 )
 
 

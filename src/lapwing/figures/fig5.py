@@ -55,7 +55,7 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
         arena_run("fig5", preset, panel, reward, seed)
         for seed in range(seeds)
         for panel in PANELS
-        for reward in panel.rewards
+        for reward in REWARDS
     ]
 
 
@@ -81,7 +81,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
 def success_curves(rows: list[Row], panel: Panel, preset: Preset) -> dict[str, Curve]:
     """Success over the steps, for each reward."""
     successes = select(_of_panel(rows, panel, preset), metric="success")
-    return curves_of({reward: select(successes, reward=reward) for reward in panel.rewards})
+    return curves_of({reward: select(successes, reward=reward) for reward in REWARDS})
 
 
 def goal_maps(rows: list[Row], panel: Panel) -> dict[str, np.ndarray]:
@@ -99,11 +99,10 @@ def gate_table(rows: list[Row]) -> list[str]:
     """The rank correlations of every arena and φ."""
     lines = []
     for panel in PANELS:
-        for reward in panel.rewards:
-            if reward in SHAPED:
-                cell = select(rows, environment=panel.arena, reward=reward, method="ddpg")
-                found = [interval(cell, metric=metric) for metric in ("gate", "gate_l2")]
-                lines.append([panel.arena, SHAPED[reward], panel.filter, *found, _passed(cell)])
+        for reward, sees in SHAPED.items():
+            cell = select(rows, environment=panel.arena, reward=reward, method="ddpg")
+            found = [interval(cell, metric=metric) for metric in ("gate", "gate_l2")]
+            lines.append([panel.arena, sees, panel.filter, *found, _passed(cell)])
     return [_ABOUT_GATE, "", *markdown_table(["arena", "φ of", "filter", "φ", "l2", "passed"], lines)]
 
 

@@ -1,6 +1,7 @@
 """Figure 8: φ learned while the agent learns, against φ learned before."""
 
 import dataclasses
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from lapwing.progress import OnProgress
 from lapwing.runs.train_dqn import steps_to_optimum
 
 NOTE = "the reward is mix; λ is annealed to 0.95 where φ is learned online"
-ARENA, MAZE = arena_agents.PANELS[0], "TwoRoom"
+MAZE = "TwoRoom"
 MIX = next(curve for curve in maze_agents.COMPARED if curve.reward == "mix")
 LABELS = {"": "pretrained", " online": "online"}
 """How methods end, and their curves are called."""
@@ -51,7 +52,7 @@ class Target(NamedTuple):
 
 
 _ABOUT = (
-    "The last evaluation, and the steps to 90 % success in the arena, to within 2 of the optimal return in "
+    "The last evaluation, and the steps to 90 % success in an arena, to within 2 of the optimal return in "
     f"the maze. Steps that pretraining takes are not counted. {ABOUT_NEVER}"
 )
 _ABOUT_EQUIVALENCE = (
@@ -62,13 +63,13 @@ _ABOUT_EQUIVALENCE = (
 
 
 def runs(preset: Preset, seeds: int) -> list[Run]:
-    """Arena and maze, pretrained and online; the pretrained runs are those of figures 4 and 5."""
+    """Arenas and maze, pretrained and online; the pretrained runs are those of figures 4 and 5."""
     found = []
-    for seed in range(seeds):
-        for online in (False, True):
-            found.append(arena_agents.arena_run("fig8", preset, ARENA, "mix", seed, online=online))
-            run = maze_agents.maze_run("fig8", preset, MAZE, MIX, seed)
-            found.append(_online(run) if online else run)
+    for seed, online in itertools.product(range(seeds), (False, True)):
+        for panel in arena_agents.PANELS:
+            found.append(arena_agents.arena_run("fig8", preset, panel, "mix", seed, online=online))
+        run = maze_agents.maze_run("fig8", preset, MAZE, MIX, seed)
+        found.append(_online(run) if online else run)
     return found
 
 
@@ -84,39 +85,41 @@ def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
     return study.execute(run, folder, on_progress)
 
 
-def _targets() -> tuple[Target, Target]:
+def _targets() -> list[Target]:
     optimum = maze_agents.task_of(MAZE).optimal_return
-    return (
-        Target(
-            ARENA.arena,
-            "ddpg",
-            "success",
-            within=RANGES["success"],
-            margin=0.05,
-            goal="90 % success",
-            steps_to_goal=steps_to_success,
-            steps_margin=float(ARENA.evaluate_every),
-        ),
-        Target(
-            MAZE,
-            "dqn",
-            "return",
-            within=maze_agents.return_range(MAZE),
-            margin=1.0,
-            goal="within 2 of the optimum",
-            steps_to_goal=partial(steps_to_optimum, optimum=optimum),
-            steps_margin=float(maze_agents.EVALUATE_EVERY),
-        ),
+    maze = Target(
+        MAZE,
+        "dqn",
+        "return",
+        within=maze_agents.return_range(MAZE),
+        margin=1.0,
+        goal="within 2 of the optimum",
+        steps_to_goal=partial(steps_to_optimum, optimum=optimum),
+        steps_margin=float(maze_agents.EVALUATE_EVERY),
+    )
+    return [*map(_arena_target, arena_agents.PANELS), maze]
+
+
+def _arena_target(panel: arena_agents.Panel) -> Target:
+    return Target(
+        panel.arena,
+        "ddpg",
+        "success",
+        within=RANGES["success"],
+        margin=0.05,
+        goal="90 % success",
+        steps_to_goal=steps_to_success,
+        steps_margin=float(panel.evaluate_every),
     )
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:
-    """Success in the arena and the mean return in the maze, over the steps."""
+    """Success in the arenas and the mean return in the maze, over the steps, where any has been run."""
     panels = {
         f"{target.name} ({preset})": OnlinePanel(_curves(rows, target), target.metric, target.within[1])
         for target in _targets()
     }
-    return draw_online(panels)
+    return draw_online({title: panel for title, panel in panels.items() if panel.curves} or panels)
 
 
 def describe(rows: list[Row], preset: Preset) -> list[str]:
@@ -140,7 +143,7 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
 
 
 def _cell(rows: list[Row], target: Target, ending: str) -> list[Row]:
-    return select(rows, method=target.method + ending, metric=target.metric)
+    return select(rows, environment=target.name, method=target.method + ending, metric=target.metric)
 
 
 def _curves(rows: list[Row], target: Target) -> dict[str, Curve]:

@@ -1,5 +1,6 @@
 """Any goal in OGBench's point mazes: `lapwing reach` beside what was published, and without its parts."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,18 @@ from lapwing.data.ogbench import OGBenchData
 from lapwing.errors import ConfigError
 from lapwing.figures.grid import Measure, Measured, Preset, Row, Run, Study, recipe
 from lapwing.figures.tables import interval, markdown_table
+from lapwing.laplacian.cells import CellPhi, cell_phi
+from lapwing.laplacian.learn import learn_target
+from lapwing.laplacian.representation import Representation
+from lapwing.laplacian.target import Target, open_target
 from lapwing.plots import draw_success_table
-from lapwing.progress import OnProgress
-from lapwing.runs.reach import run_reach
+from lapwing.progress import OnProgress, uncounted
+from lapwing.reaching.build import DIM, build_reacher, check_actions, without_chance
+from lapwing.reaching.build import recipe as reach_recipe
+from lapwing.reaching.worlds import roll_out
+from lapwing.runs.reach import by_task, run_reach, world_of
 from lapwing.settings.reach import ReachSettings
+from lapwing.timing import stopwatch
 
 SETS = tuple(f"{size}-{kind}" for kind in ("navigate", "stitch") for size in ("medium", "large", "giant"))
 CHANCE = ("teleport-navigate", "teleport-stitch")
@@ -47,13 +56,17 @@ METHODS: dict[str, dict[str, Any]] = {
     "neighbours": {"controller": "neighbours"},
     "euclid": {"geometry": "observation"},
     "no plan": {"plan": False},
+    "network": {},
+    "cells": {},
 }
-"""What is left out, as settings."""
+"""What is left out, as settings; what else φ may be is in OTHER_PHI."""
 MEANINGS = {
     "reach": "lapwing reach",
     "neighbours": "nearest states of the data in place of the network",
     "euclid": "Euclidean distance in place of φ",
     "no plan": "no plan: the network aims at the goal",
+    "network": "φ is a network with Fourier features, learned from sampled pairs (lapwing's first default)",
+    "cells": "φ is exact on the chain between the cells of a lattice, and constant on each",
 }
 
 
@@ -87,15 +100,53 @@ def execute(run: Run, folder: Path, on_progress: OnProgress | None) -> Measured:
     settings = run.settings
     data = OGBenchData(f"pointmaze-{run.environment}-v0", run.seed, settings.pop("episodes"))
     chosen = ReachSettings(**settings, dim=run.d, seed=run.seed)
+    if run.method in OTHER_PHI:
+        return _with_other_phi(run.method, data, chosen, on_progress)
     outcome = run_reach(
         data, chosen, folder / "run", resume=(folder / "run").exists(), on_progress=on_progress
     )
     result = outcome.result
     if result["by_task"] is None:
         raise ConfigError(f"{run} was not evaluated")
-    measures = [Measure("success", 100 * result["success"])]
-    measures += [Measure("task", 100 * share, step) for step, share in enumerate(result["by_task"], 1)]
-    return Measured(measures, result["seconds"])
+    return _measured(result["by_task"], result["seconds"])
+
+
+def _measured(by_task: list[float], seconds: float) -> Measured:
+    """Success in percent: of all tasks, which have as many episodes each, and of each."""
+    measures = [Measure("success", 100 * sum(by_task) / len(by_task))]
+    measures += [Measure("task", 100 * share, step) for step, share in enumerate(by_task, 1)]
+    return Measured(measures, seconds)
+
+
+def _with_other_phi(
+    method: str, data: OGBenchData, settings: ReachSettings, on_progress: OnProgress | None
+) -> Measured:
+    """The same plan and controller, with another φ."""
+    target = open_target(data, reach_recipe(settings))
+    experience = check_actions(target.experience, target.name)
+    with stopwatch() as watch:
+        phi = OTHER_PHI[method](target, settings, on_progress)
+        reacher = build_reacher(experience, phi, settings, name=target.name, on_progress=on_progress)
+    world, count = world_of(reacher, target, data)
+    assert world is not None
+    episodes = roll_out(reacher.act, world, count, settings.seed)
+    return _measured(by_task(episodes) or [], watch.working + watch.compiling)
+
+
+def _network_phi(target: Target, settings: ReachSettings, on_progress: OnProgress | None) -> Representation:
+    how = reach_recipe(settings, dim=settings.dim, estimator="pairwise", encoder="fourier")
+    assert target.experience is not None
+    whole = dataclasses.replace(target, experience=without_chance(target.experience))
+    return learn_target(whole, how, on_progress=on_progress)
+
+
+def _cell_phi(target: Target, settings: ReachSettings, on_progress: OnProgress | None) -> CellPhi:
+    assert target.experience is not None
+    with uncounted("solving", on_progress):
+        return cell_phi(without_chance(target.experience), settings.dim or DIM)
+
+
+OTHER_PHI = {"network": _network_phi, "cells": _cell_phi}
 
 
 def draw(rows: list[Row], preset: Preset) -> Figure:

@@ -277,20 +277,28 @@ def load_representation(path: str | Path) -> Representation:
     return representation_from(*read_model(path, "representation"), path)
 
 
-def representation_parts(representation: Representation) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of a representation, and what else a file must say of it."""
+def representation_parts(
+    representation: Representation, prefix: str = ""
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of a representation, and what else a file must say of it.
+
+    Args:
+        representation: what is taken apart.
+        prefix: of the arrays' names, in a file with others beside them.
+    """
     described = {
         "encoder": representation.spec.as_json(),
         "soft_distance": representation.soft_distance,
         "config": representation.config,
     }
-    return representation._tensors(), described
+    return {prefix + name: array for name, array in representation._tensors().items()}, described
 
 
 def representation_from(
-    tensors: dict[str, np.ndarray], described: dict[str, Any], path: Path
+    tensors: dict[str, np.ndarray], described: dict[str, Any], path: Path, prefix: str = ""
 ) -> Representation:
     """The representation that `representation_parts` took apart, as a file at `path` has it."""
+    tensors = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
     with fitting_description(path):
         spec = EncoderSpec.from_json(described["encoder"])
         trusted_mask(described["config"].get("trusted"), len(tensors["eigenvalues"]))

@@ -7,6 +7,8 @@ of this reward less f(s). Among the states that a policy would come back to for 
 one where f is largest, so every eigenoption ends.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy import sparse
 
@@ -49,17 +51,27 @@ def eigenoptions(next_state: np.ndarray, functions: np.ndarray, count: int, gamm
         count: how many options.
         gamma: the discount of the intrinsic reward.
     """
-    signs = [(index, sign) for index in range(functions.shape[1]) for sign in (1, -1)][:count]
-    found = [eigenoption(next_state, sign * functions[:, index], gamma) for index, sign in signs]
+    climbs = up_and_down(range(2, 2 + functions.shape[1]), count)
+    found = [eigenoption(next_state, sign * functions[:, function - 2], gamma) for function, sign in climbs]
     actions, stops = (np.array(part) for part in zip(*found, strict=True))
-    return OptionTable(actions, ~stops, stops, eigenoption_names(count))
+    return OptionTable(actions, ~stops, stops, tuple(eigenoption_name(*climb) for climb in climbs))
 
 
-def eigenoption_names(count: int) -> tuple[str, ...]:
-    """f2+, f2-, f3+, …, for the constant is f1.
+def up_and_down(functions: Iterable[int], count: int) -> tuple[tuple[int, int], ...]:
+    """Which eigenfunction each of the first `count` options takes, and its sign.
 
     Example:
-        >>> eigenoption_names(3)
-        ('f2+', 'f2-', 'f3+')
+        >>> up_and_down([2, 5], 3)
+        ((2, 1), (2, -1), (5, 1))
     """
-    return tuple(f"f{2 + number // 2}{'+-'[number % 2]}" for number in range(count))
+    return tuple((function, sign) for function in functions for sign in (1, -1))[:count]
+
+
+def eigenoption_name(function: int, sign: int) -> str:
+    """Such as f2+, up the second eigenfunction; the constant is f1.
+
+    Example:
+        >>> eigenoption_name(3, -1)
+        'f3-'
+    """
+    return f"f{function}{'+' if sign > 0 else '-'}"

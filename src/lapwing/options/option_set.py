@@ -19,6 +19,9 @@ from lapwing.laplacian.model_files import (
     read_model,
     write_model,
 )
+from lapwing.laplacian.representation import Representation, representation_from, representation_parts
+from lapwing.options.eigenoptions import eigenoption_name
+from lapwing.options.purpose import EigenPurpose
 from lapwing.options.table import OptionTable
 
 KIND = "set of options"
@@ -90,9 +93,11 @@ class NetworkOptions:
 
     networks: tuple[Encoder, ...]
     spec: EncoderSpec
-    margins: np.ndarray
-    """An option ends where it expects to gain no more than this."""
-    names: tuple[str, ...]
+    representation: Representation
+    climbs: tuple[tuple[int, int], ...]
+    """Of each option: the eigenfunction, counted from 1, and 1 to climb it or -1 to descend."""
+    levels: np.ndarray
+    """An option ends where its eigenfunction, times the sign, is at least this."""
     longest: int
     """An option is cut after so many steps."""
     first_state: int = 0
@@ -104,7 +109,12 @@ class NetworkOptions:
         return f"NetworkOptions({self.config.get('target', '?')}: {len(self)} options)"
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.climbs)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Such as `f2+`, up the second eigenfunction."""
+        return tuple(eigenoption_name(function, sign) for function, sign in self.climbs)
 
     @property
     def n_actions(self) -> int:
@@ -118,10 +128,12 @@ class NetworkOptions:
 
     def values(self, option: int, observations: np.ndarray) -> np.ndarray:
         """Q of one option at a batch of observations, (batch, actions)."""
-        batch = np.asarray(observations)
-        batch = batch - self.first_state if self.first_state else batch
-        batch = checked_batch(batch, self.shape, self.spec.n_states)
+        batch = checked_batch(self._numbered(observations), self.shape, self.spec.n_states)
         return np.asarray(embed_batch(self.networks[option], batch))
+
+    def height(self, option: int, observation: Any) -> float:
+        """±f of what an option climbs."""
+        return float(self._purposes[option].value(self._numbered(observation)))
 
     def begins(self, observation: Any) -> np.ndarray:
         """Which options may be chosen here."""
@@ -133,14 +145,30 @@ class NetworkOptions:
 
     def stops(self, option: int, observation: Any) -> bool:
         """Whether an option ends here."""
-        return bool(self.values(option, np.asarray(observation)[None]).max() <= self.margins[option])
+        return bool(self.height(option, observation) >= self.levels[option])
+
+    @cached_property
+    def _purposes(self) -> list[EigenPurpose]:
+        return [EigenPurpose(self.representation, function, sign) for function, sign in self.climbs]
+
+    def _numbered(self, observations: Any) -> np.ndarray:
+        """States that are numbers, counted from 0."""
+        seen = np.asarray(observations)
+        return np.asarray(seen - self.first_state) if self.first_state else seen
 
     def save(self, path: str | Path) -> None:
         """Write one .safetensors file, checked by SHA-256 when it is loaded."""
-        arrays = {"margins": self.margins}
+        phi, described = representation_parts(self.representation, "phi.")
+        arrays = {"levels": self.levels} | phi
         for number, network in enumerate(self.networks):
             arrays |= named_arrays(network, f"q{number}")
-        _write(path, "network", self, arrays, {"spec": self.spec.as_json(), "first_state": self.first_state})
+        more = {
+            "spec": self.spec.as_json(),
+            "first_state": self.first_state,
+            "climbs": self.climbs,
+            "representation": described,
+        }
+        _write(path, "network", self, arrays, more)
 
 
 OptionSet = MazeOptions | NetworkOptions
@@ -167,8 +195,9 @@ def load_options(path: str | Path) -> OptionSet:
 
 
 def _read(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> OptionSet:
-    names, longest = tuple(map(str, manifest["names"])), int(manifest["longest"])
+    longest = int(manifest["longest"])
     if manifest["form"] == "table":
+        names = tuple(map(str, manifest["names"]))
         table = OptionTable(tensors["actions"], tensors["begins"], tensors["stops"], names)
         options = MazeOptions(
             table, tensors["observations"], int(manifest["n_actions"]), longest, dict(manifest["config"])
@@ -176,10 +205,14 @@ def _read(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) 
         _check_table(options)
         return options
     spec = EncoderSpec.from_json(manifest["spec"])
-    networks = tuple(filled(encoder_skeleton(spec), tensors, f"q{i}", path) for i in range(len(names)))
-    margins, first = tensors["margins"], int(manifest["first_state"])
-    _check_lengths(names, margins)
-    return NetworkOptions(networks, spec, margins, names, longest, first, dict(manifest["config"]))
+    climbs = tuple((int(function), int(sign)) for function, sign in manifest["climbs"])
+    networks = tuple(filled(encoder_skeleton(spec), tensors, f"q{i}", path) for i in range(len(climbs)))
+    representation = representation_from(tensors, manifest["representation"], path, "phi.")
+    levels, first = tensors["levels"], int(manifest["first_state"])
+    _check_lengths(climbs, levels)
+    return NetworkOptions(
+        networks, spec, representation, climbs, levels, longest, first, dict(manifest["config"])
+    )
 
 
 def _check_table(options: MazeOptions) -> None:
@@ -193,9 +226,9 @@ def _check_table(options: MazeOptions) -> None:
     _check_lengths(options.names, actions)
 
 
-def _check_lengths(names: Sequence[str], rows: np.ndarray) -> None:
-    if len(names) != len(rows):
-        raise ValueError(f"{len(names)} names for {len(rows)} options")
+def _check_lengths(options: Sequence[Any], rows: np.ndarray) -> None:
+    if len(options) != len(rows):
+        raise ValueError(f"{len(options)} options with {len(rows)} rows")
 
 
 def as_options(options: Any) -> OptionSet:

@@ -14,7 +14,7 @@ from lapwing.laplacian.target import Target
 from lapwing.progress import OnProgress, uncounted, within
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network, Samples, WayPoints, train_network, usual_moves
-from lapwing.reaching.geometry import Places, of_experience
+from lapwing.reaching.geometry import Embedding, Places, of_experience
 from lapwing.reaching.graph import Graph, build_graph, with_chances
 from lapwing.reaching.jumps import cut_at, horizons_between, random_jumps
 from lapwing.reaching.landmarks import choose_landmarks, nearest_landmarks
@@ -53,19 +53,25 @@ def learn_geometry(
     target: Target, settings: ReachSettings, on_progress: OnProgress | None = None
 ) -> Representation:
     """φ of the target, learned from episodes that are cut where a step leads to chance."""
-    experience = check_actions(target.experience, target.name)
-    if experience.table is None and len(experience.observation_shape) == 1:
-        features = Places.of(experience, None, "observation")(experience.observations)[1]
-        jumps = random_jumps(experience, features)
-        target = dataclasses.replace(target, experience=cut_at(experience, jumps)) if len(jumps) else target
+    experience = without_chance(check_actions(target.experience, target.name))
+    target = dataclasses.replace(target, experience=experience)
     states = target.n_states
     dim = settings.dim or (DIM if states is None else min(DIM, states))
     return learn_target(target, recipe(settings, dim=dim), on_progress=on_progress)
 
 
+def without_chance(experience: Experience) -> Experience:
+    """The episodes, cut where a step leads to chance."""
+    if experience.table is not None or len(experience.observation_shape) != 1:
+        return experience
+    features = Places.of(experience, None, "observation")(experience.observations)[1]
+    jumps = random_jumps(experience, features)
+    return cut_at(experience, jumps) if len(jumps) else experience
+
+
 def build_reacher(
     experience: Experience,
-    representation: Representation | None,
+    embedding: Embedding | None,
     settings: ReachSettings,
     *,
     name: str = "experience",
@@ -75,7 +81,7 @@ def build_reacher(
 
     Args:
         experience: episodes with actions.
-        representation: φ of the same observations; None where `geometry` is `observation`.
+        embedding: φ of the same observations; None where `geometry` is `observation`.
         settings: how.
         name: of the target.
         on_progress: called with (phase, done, all, metrics).
@@ -83,7 +89,7 @@ def build_reacher(
     data = _thinned(check_actions(experience, name))
     assert data.actions is not None
     with uncounted("planning", on_progress):
-        places = Places.of(data, representation, settings.geometry)
+        places = Places.of(data, embedding, settings.geometry)
         coordinates, features = of_experience(places, data)
         jumps = random_jumps(data, features)
         horizons = horizons_between(data.horizons, jumps)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.errors import CheckpointError
+from lapwing.errors import CheckpointError, ConfigError
 from lapwing.laplacian.model_files import fitting_description, model_file, read_model, write_model
-from lapwing.laplacian.representation import representation_from, representation_parts
+from lapwing.laplacian.representation import Representation, representation_from, representation_parts
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network
 from lapwing.reaching.geometry import Places
@@ -22,6 +22,8 @@ _NEIGHBOURS = ("features", "before", "after", "actions")
 
 def save_reacher(reacher: Reacher, path: str | Path) -> None:
     """Write one .safetensors file, checked by SHA-256 when it is loaded."""
+    if not isinstance(reacher.places.embedding, Representation | None):
+        raise ConfigError("a reacher is saved with a learned φ, and this one has a function in its place")
     arrays, controller = _controller_parts(reacher.controller)
     arrays |= {f"landmarks.{name}": array for name, array in reacher.landmarks._asdict().items()}
     arrays |= {f"graph.{name}": getattr(reacher.graph, name) for name in _GRAPH}
@@ -37,8 +39,8 @@ def save_reacher(reacher: Reacher, path: str | Path) -> None:
         "representation": None,
     }
     if reacher.representation is not None:
-        tensors, described["representation"] = representation_parts(reacher.representation)
-        arrays |= {f"phi.{name}": array for name, array in tensors.items()}
+        phi, described["representation"] = representation_parts(reacher.representation, "phi.")
+        arrays |= phi
     contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
     write_model(path, KIND, contiguous, described)
 
@@ -54,10 +56,7 @@ def load_reacher(path: str | Path) -> Reacher:
 def _reacher(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> Reacher:
     representation = None
     if manifest["representation"] is not None:
-        inner = {
-            name.removeprefix("phi."): array for name, array in tensors.items() if name.startswith("phi.")
-        }
-        representation = representation_from(inner, manifest["representation"], path)
+        representation = representation_from(tensors, manifest["representation"], path, "phi.")
     landmarks = Landmarks(*(tensors[f"landmarks.{name}"] for name in Landmarks._fields))
     count = len(landmarks.coordinates)
     graph = Graph(count, *(tensors[f"graph.{name}"] for name in _GRAPH))

@@ -1,6 +1,6 @@
 """Where a state is: coordinates, in which near means few steps, and features, which a network takes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,9 @@ AT_ONCE = 32_768
 SOME = 20_000
 """So many decide the scale of features."""
 
+Embedding = Representation | Callable[[np.ndarray], np.ndarray]
+"""φ; or any function of a batch of observations whose distances say what is near, to compare with."""
+
 
 @dataclass(frozen=True, eq=False)
 class Places:
@@ -28,42 +31,40 @@ class Places:
 
     shape: tuple[int, ...]
     """Of one observation."""
-    representation: Representation | None
+    embedding: Embedding | None
     """None: the features are the coordinates."""
     shift: np.ndarray
     scale: np.ndarray
 
     @classmethod
-    def of(
-        cls, experience: Experience, representation: Representation | None, geometry: Geometry
-    ) -> "Places":
+    def of(cls, experience: Experience, embedding: Embedding | None, geometry: Geometry) -> "Places":
         """Fitted to data.
 
         Args:
             experience: the data.
-            representation: φ.
+            embedding: φ.
             geometry: whether φ gives the coordinates, or the observation does.
         """
         every = -(-len(experience.observations) // SOME)
         some = experience.observe(np.arange(0, len(experience.observations), every))
         shape = some.shape[1:]
         vectors = len(shape) == 1 and shape[0] <= MOST_INPUTS
-        places = cls(shape, representation, np.zeros(1), np.ones(1))
-        rows = _flat(some) if vectors or representation is None else places.coordinates(some)
+        places = cls(shape, embedding, np.zeros(1), np.ones(1))
+        rows = _flat(some) if vectors or embedding is None else places.coordinates(some)
         reduction = Reduction.of(rows)
         scale = np.diag(reduction.matrix) if reduction.matrix.shape[0] == reduction.matrix.shape[1] else None
         if scale is None:  # wider observations have no use for a network here: one common scale
             scale = np.full(rows.shape[1], 1 / max(float(rows.std()), 1e-9))
         return cls(
             shape,
-            representation if geometry == "phi" else None,
+            embedding if geometry == "phi" else None,
             reduction.shift.astype(np.float32),
             scale.astype(np.float32),
         )
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and features of a batch."""
-        if self.representation is None:
+        if self.embedding is None:
             features = self._standardised(observations)
             return features, features
         coordinates = self.coordinates(observations)
@@ -75,19 +76,20 @@ class Places:
 
         A φ without single eigenfunctions is taken as it is.
         """
-        assert self.representation is not None
-        if "commute" not in self.representation.filters:
-            return self.representation.embed(observations, "soft")
-        weights = self.representation.filter_weights("commute")
-        embedded = self.representation.embed(observations, "commute")
-        return embedded[:, weights > 0]
+        assert self.embedding is not None
+        if not isinstance(self.embedding, Representation):
+            return self.embedding(observations)
+        if "commute" not in self.embedding.filters:
+            return self.embedding.embed(observations, "soft")
+        weights = self.embedding.filter_weights("commute")
+        return self.embedding.embed(observations, "commute")[:, weights > 0]
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
         return ((_flat(rows) - self.shift) * self.scale).astype(np.float32)
 
     def checked(self, observations: np.ndarray) -> np.ndarray:
         """A batch as φ takes it; NaN and wrong indices are refused."""
-        states = None if self.representation is None else self.representation.spec.n_states
+        states = self.embedding.spec.n_states if isinstance(self.embedding, Representation) else None
         return checked_batch(observations, self.shape, states)
 
 

@@ -72,7 +72,8 @@ class Reacher:
     @property
     def representation(self) -> Representation | None:
         """φ, where it is what says what is near."""
-        return self.places.representation
+        embedding = self.places.embedding
+        return embedding if isinstance(embedding, Representation) else None
 
     @cached_property
     def planner(self) -> Planner:

@@ -14,10 +14,8 @@ from lapwing.data.source import GymEnv, Source
 from lapwing.envs.make import make_env
 from lapwing.envs.plane import Plane, PlaneEnv
 from lapwing.errors import ConfigError
-from lapwing.laplacian.batches import embed_batch
-from lapwing.laplacian.encoders import Encoder
 from lapwing.laplacian.representation import Representation
-from lapwing.options.eigenoptions import eigenoption_names
+from lapwing.options.eigenoptions import up_and_down
 from lapwing.options.option_set import NetworkOptions
 from lapwing.options.purpose import EigenPurpose, functions_for, option_count
 from lapwing.progress import OnProgress, within
@@ -32,7 +30,9 @@ STARTS = 40
 EPISODE = 100
 """An episode of a plane has so many steps."""
 SAMPLED, TOP = 2_000, 0.05
-"""Of so many states of a random walk, this share, where f is largest, says what Q expects at the top."""
+"""An option ends among this share of so many states of a random walk, those where f is largest."""
+FALL_SHORT = 0.2
+"""Or lower, where this share of its own rides come."""
 
 
 def env_maker(source: Source) -> Callable[[], gymnasium.Env]:
@@ -83,26 +83,42 @@ def network_options(
         batch=settings.batch,
         hidden=settings.hidden,
     )
-    networks, margins, spec = [], [], None
+    networks, tops, spec = [], [], None
     seen = random_states(make, settings.seed)
-    names = eigenoption_names(2 * max(functions) - 2)
-    chosen = [(function, sign) for function in functions for sign in (1, -1)][:count]
-    for number, (function, sign) in enumerate(chosen):
-        purpose = EigenPurpose(representation, function, sign)
+    climbs = up_and_down(functions, count)
+    for number, climb in enumerate(climbs):
+        purpose = EigenPurpose(representation, *climb)
         seeded = dataclasses.replace(agent, seed=(settings.seed + number) % 2**32)
         phase = within(f"option {number + 1} of {count}", on_progress)
         training, spec = train_on_env(make, seeded, reward=purpose, on_chunk=phase)
         networks.append(training.q)
-        margins.append(margin_at_top(training.q, purpose, seen))
+        tops.append(np.quantile(purpose.value(seen), 1 - TOP))
     assert spec is not None
-    return NetworkOptions(
+    endless = NetworkOptions(
         networks=tuple(networks),
         spec=spec,
-        margins=np.array(margins),
-        names=tuple(names[2 * function - 4 + (sign < 0)] for function, sign in chosen),
+        representation=representation,
+        climbs=climbs,
+        levels=np.full(count, np.inf),
         longest=settings.longest or LONGEST,
         first_state=starts.state,
     )
+    return dataclasses.replace(endless, levels=np.minimum(tops, within_reach(make, endless, settings.seed)))
+
+
+def within_reach(make: Callable[[], gymnasium.Env], endless: NetworkOptions, seed: int) -> np.ndarray:
+    """How high each option comes in all but a few of its rides, when the environment alone ends them.
+
+    The starts are others than those of `followed`.
+    """
+    heights = []
+    with closing(make()) as env:
+        for option in range(len(endless)):
+            rides = [_follow(env, endless, option, seed + start) for start in range(STARTS, 2 * STARTS)]
+            cut = [path for path, ended in rides if not ended]
+            highest = [max(endless.height(option, here) for here in path) for path in cut]
+            heights.append(np.quantile(highest, FALL_SHORT) if cut else np.inf)
+    return np.array(heights)
 
 
 def random_states(make: Callable[[], gymnasium.Env], seed: int) -> np.ndarray:
@@ -119,19 +135,6 @@ def random_states(make: Callable[[], gymnasium.Env], seed: int) -> np.ndarray:
     return np.array(seen)
 
 
-def margin_at_top(q: Encoder, purpose: EigenPurpose, seen: np.ndarray) -> float:
-    """The most that Q expects to gain where f is largest: there is nothing, so it is the error of Q.
-
-    Args:
-        q: the network of an option.
-        purpose: what it climbs.
-        seen: observations, as φ and Q see them.
-    """
-    height = purpose.value(seen)
-    top = seen[height >= np.quantile(height, 1 - TOP)]
-    return float(np.asarray(embed_batch(q, top)).max())
-
-
 def followed(
     make: Callable[[], gymnasium.Env],
     options: NetworkOptions,
@@ -139,50 +142,56 @@ def followed(
     settings: OptionsSettings,
 ) -> list[dict[str, Any]]:
     """Each option from the same starts: how far it climbs, beside random steps as long, and how it ends."""
-    functions = functions_for(representation, len(options))
     rows = []
-    for number, name in enumerate(options.names):
-        purpose = EigenPurpose(representation, functions[number // 2], (1, -1)[number % 2])
+    for number, (name, climb) in enumerate(zip(options.names, options.climbs, strict=True)):
+        purpose = EigenPurpose(representation, *climb)
         with closing(make()) as env:
             view = view_of(env.observation_space)
-            rides = [_ride(env, options, number, settings.seed + start) for start in range(STARTS)]
-            walks = [_ride(env, options, None, settings.seed + at, ride[2]) for at, ride in enumerate(rides)]
-        gain, chance = (_mean_gain(purpose, view, group) for group in (rides, walks))
+            rides = [_follow(env, options, number, settings.seed + start) for start in range(STARTS)]
+            lengths = [len(path) - 1 for path, _ in rides]
+            walks = [_random_walk(env, settings.seed + start, lengths[start]) for start in range(STARTS)]
         rows.append(
             {
                 "option": name,
-                "gain": gain,
-                "gain_random": chance,
-                "length": float(np.mean([ride[2] for ride in rides])),
-                "ended": float(np.mean([ride[3] for ride in rides])),
-                "starts": [np.ravel(ride[0])[:2].tolist() for ride in rides],
-                "ends": [np.ravel(ride[1])[:2].tolist() for ride in rides],
+                "gain": _mean_gain(purpose, view, [path for path, _ in rides]),
+                "gain_random": _mean_gain(purpose, view, walks),
+                "length": float(np.mean(lengths)),
+                "ended": float(np.mean([ended for _, ended in rides])),
+                "starts": [np.ravel(path[0])[:2].tolist() for path, _ in rides],
+                "ends": [np.ravel(path[-1])[:2].tolist() for path, _ in rides],
             }
         )
     return rows
 
 
-Ride = tuple[Any, Any, int, bool]
+Path = list[np.ndarray]
 
 
-def _mean_gain(purpose: EigenPurpose, view: View, rides: list[Ride]) -> float:
-    return float(np.mean([purpose(view.one(start), view.one(end)) for start, end, *_ in rides]))
+def _mean_gain(purpose: EigenPurpose, view: View, paths: list[Path]) -> float:
+    return float(np.mean([purpose(view.one(path[0]), view.one(path[-1])) for path in paths]))
 
 
-def _ride(env: gymnasium.Env, options: NetworkOptions, option: int | None, seed: int, steps: int = 0) -> Ride:
-    """Where it began and ended, after how many steps, and whether by itself; random steps without option."""
-    env.action_space.seed(seed)
+def _follow(env: gymnasium.Env, options: NetworkOptions, option: int, seed: int) -> tuple[Path, bool]:
+    """What an option sees from one start on, and whether it ended, by itself or with the episode's goal."""
     first = int(getattr(env.action_space, "start", 0))
-    start = np.array(env.reset(seed=seed)[0])  # a copy: an environment may write its next one over it
-    here, lasted, over = start, 0, False
-    limit = options.longest if option is not None else steps
-    while lasted < limit and not over:
-        if option is not None and options.stops(option, here):
-            over = True
+    path = [np.array(env.reset(seed=seed)[0])]
+    for _ in range(options.longest):
+        if options.stops(option, path[-1]):
             break
-        move = env.action_space.sample() if option is None else first + options.act(option, here)
-        here, _, terminated, truncated, _ = env.step(move)
-        lasted, over = lasted + 1, bool(terminated)
-        if truncated:
+        here, _, terminated, truncated, _ = env.step(first + options.act(option, path[-1]))
+        path.append(np.array(here))  # a copy: an environment may write its next one over it
+        if terminated or truncated:
+            return path, bool(terminated) or options.stops(option, here)
+    return path, options.stops(option, path[-1])
+
+
+def _random_walk(env: gymnasium.Env, seed: int, steps: int) -> Path:
+    """So many random steps from one start, or fewer where the episode ends."""
+    env.action_space.seed(seed)
+    path = [np.array(env.reset(seed=seed)[0])]
+    for _ in range(steps):
+        here, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        path.append(np.array(here))
+        if terminated or truncated:
             break
-    return start, np.array(here), lasted, over
+    return path

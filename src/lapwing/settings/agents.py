@@ -144,6 +144,9 @@ class ControlSettings(SavedSettings):
     """Adam's step size for the critic."""
     target_rate: float = 0.001
     """How far the target networks move with each update."""
+    relative_values: bool = False
+    """Let the critic learn values above those of standing still: it is told of each step what was gained by
+    it. The best action stays the same."""
     noise_settle: float = 0.15
     """The share of the Ornstein-Uhlenbeck noise that a step forgets."""
     noise_spread: float = 0.2

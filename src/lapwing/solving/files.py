@@ -40,8 +40,8 @@ def save_policy(policy: Policy, path: str | Path) -> None:
         "representation": None,
     }
     if embed.representation is not None:
-        tensors, described["representation"] = representation_parts(embed.representation)
-        arrays |= {f"phi.{name}": array for name, array in tensors.items()}
+        phi, described["representation"] = representation_parts(embed.representation, "phi.")
+        arrays |= phi
     write_model(path, KIND, {name: np.array(array, order="C") for name, array in arrays.items()}, described)
 
 
@@ -59,10 +59,9 @@ def load_policy(path: str | Path) -> Policy:
 
 
 def _model(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) -> ActionModel:
-    phi, prefix = None, "phi."
+    phi = None
     if manifest["representation"] is not None:
-        inner = {name[len(prefix) :]: array for name, array in tensors.items() if name.startswith(prefix)}
-        phi = representation_from(inner, manifest["representation"], path)
+        phi = representation_from(tensors, manifest["representation"], path, "phi.")
     vectors, slow = manifest["units"]
     landmarks, actions = tensors["seen"].shape
     matrix = tuple(tensors[f"transition.{name}"] for name in _MATRIX)

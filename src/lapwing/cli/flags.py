@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from lapwing.cli.options import (
+from lapwing.cli.arguments import (
     Audit,
     Data,
     Evaluate,
@@ -55,21 +55,21 @@ _DEVICES = ("device", "gpu", "cuda", "cpu", "platform", "backend")
 _IS_ABOUT = r"(?==| must | takes | needs | goes? with | has | names? | ')"
 
 
-def option_names(kinds: Iterable[type]) -> list[str]:
+def flag_names(kinds: Iterable[type]) -> list[str]:
     """The options of a command, without the dashes before them."""
     fields = {field.name: field.type for kind in kinds for field in dataclasses.fields(kind)}
     return [name.replace("_", "-") for name in fields if name not in _POSITIONAL]
 
 
-def check_options(words: Iterable[str], kinds: tuple[type, ...]) -> None:
+def check_flags(words: Iterable[str], kinds: tuple[type, ...]) -> None:
     """Refuse an option that none of these dataclasses has, with the one that may be meant.
 
     Example:
-        >>> check_options(["FourRoom", "--lr", "0.1"], (Learn,))
+        >>> check_flags(["FourRoom", "--lr", "0.1"], (Learn,))
         Traceback (most recent call last):
         lapwing.errors.ConfigError: unknown option --lr; did you mean --learning-rate?
     """
-    known = option_names(kinds)
+    known = flag_names(kinds)
     for word in words:
         name = word.partition("=")[0].removeprefix("--").replace("_", "-")
         if not word.startswith("--") or name.removeprefix("no-") in (*known, "help", "help-verbose"):
@@ -96,7 +96,7 @@ def as_typed(message: str) -> str:
         >>> as_typed("dim must be at most 152, not 200")
         '--dim must be at most 152, not 200'
     """
-    names = {name for kinds in COMMANDS.values() for name in option_names(kinds)}
+    names = {name for kinds in COMMANDS.values() for name in flag_names(kinds)}
     longer = "|".join(sorted(name.replace("-", "_") for name in names if "-" in name))
     message = re.sub(rf"(?<![\w.'/])({longer})\b(?!\()", lambda found: _dashed(found[1]), message)
     return re.sub(rf"^({'|'.join(sorted(names))}){_IS_ABOUT}", lambda found: _dashed(found[1]), message)

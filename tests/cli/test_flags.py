@@ -2,8 +2,8 @@
 
 import pytest
 
-from lapwing.cli.option_names import COMMANDS, as_typed, check_options, option_names
-from lapwing.cli.options import Learn, Train, TrainInArena
+from lapwing.cli.arguments import Learn, Train, TrainInArena
+from lapwing.cli.flags import COMMANDS, as_typed, check_flags, flag_names
 from lapwing.errors import ConfigError
 from tests.support.command_line import refused
 
@@ -28,18 +28,18 @@ def test_what_others_call_an_option_is_answered_with_ours(elsewhere, option, our
 def test_the_suggestion_is_an_option_of_the_command():
     for kinds, ours in (((Train,), "--learning-rate"), ((TrainInArena,), "--critic-rate")):
         with pytest.raises(ConfigError, match=f"--lr.*{ours}"):
-            check_options(["--lr", "1"], kinds)
+            check_flags(["--lr", "1"], kinds)
     with pytest.raises(ConfigError) as told:
-        check_options(["--learning-rate", "1"], (TrainInArena,))
+        check_flags(["--learning-rate", "1"], (TrainInArena,))
     assert "--learning-rate" in str(told.value)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_a_command_passes(command):
     for kind in COMMANDS[command]:
-        names = option_names([kind])
+        names = flag_names([kind])
         words = [f"--{name}" for name in names] + [f"--{name.replace('-', '_')}=1" for name in names]
-        check_options([*words, "--help", "-h", "--tyro-print-completion", "target", "-1"], (kind,))
+        check_flags([*words, "--help", "-h", "--tyro-print-completion", "target", "-1"], (kind,))
 
 
 def test_settings_are_named_as_they_are_typed(elsewhere):
@@ -55,7 +55,7 @@ def test_what_is_no_setting_stays_as_it_is():
         "unknown target 'x'",
     ):
         assert as_typed(message) == message
-    assert option_names([Learn])  # there is something to replace
+    assert flag_names([Learn])  # there is something to replace
 
 
 def test_who_asks_for_completion_is_told_how_to_get_it():
