@@ -71,7 +71,7 @@ def test_a_goal_that_phi_has_hardly_seen_is_warned_of_once(plane):
     data, reacher = plane
     phi = reacher.representation
     upper = data.observations[data.observations[:, 0] < -0.5][:600]
-    places = replace(reacher.places, representation=replace(phi, reference=phi.eigenfunctions(upper)))
+    places = replace(reacher.places, embedding=replace(phi, reference=phi.eigenfunctions(upper)))
     unsure = replace(reacher, places=places)
     start, seen, unseen = np.array([[-0.8, -0.8], [-0.7, -0.7], [0.8, 0.8]], np.float32)
     unsure.act(start, seen)  # warnings are errors
