@@ -20,7 +20,7 @@ from benchmarks.default_reward import CHOSEN, LEARNED, SEEDS, TRANSITIONS, learn
 from benchmarks.goal_tasks import TASKS, EndsAtGoal, StaysAtEnd, ending
 from benchmarks.rows import Row
 from benchmarks.run_table import RunTable, markdown, outcome, put_into, share_interval
-from lapwing.envs.plane import GOAL_RADIUS, open_plane
+from lapwing.envs.plane import open_plane
 from lapwing.figures.statistics import mean_interval, paired_interval
 
 PAGE = Path("docs/your_environment.md")
@@ -37,7 +37,8 @@ COLLECTED = {
 IN = ("TwoRoom", "HardMaze", "PlaneTwoRoom", "PointMaze_UMaze")
 """The tasks in which a DQN learns something within its steps, but for MountainCar, which is no maze."""
 MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 300, 16
-"""Of following: the maze, the steps of an episode and of who follows, starts, and moves to choose from."""
+"""Of following: the maze, whose goal ends an episode within a cell; steps of an episode and of who follows;
+starts; and moves to choose from."""
 Score = dict[tuple[str, str, int], float]
 
 
@@ -46,17 +47,20 @@ def measure(part: str) -> list[Row]:
 
 
 def _measure_following() -> list[Row]:
-    shares = {data: followed(_learned_in_plane(data)) for data in COLLECTED}
     return [
-        Row(f"{MAZE}, collected {data}: starts from which following arrives", shares[data]) for data in shares
+        Row(
+            f"{MAZE}, collected {data}: starts from which following arrives",
+            followed(_learned_in_plane(data)),
+        )
+        for data in COLLECTED
     ]
 
 
 def _learned_in_plane(data: str) -> lapwing.Representation:
     plane = open_plane(MAZE)
-    goal, radius = np.asarray(plane.goal, np.float32), GOAL_RADIUS * plane.cell
+    goal = np.asarray(plane.goal, np.float32)
     env = gymnasium.make(f"lapwing/{MAZE}-v0", max_episode_steps=STEPS)
-    env = EndsAtGoal(lapwing.LaplacianReward(env, goal=goal, radius=radius, form="sparse"))
+    env = EndsAtGoal(lapwing.LaplacianReward(env, goal=goal, radius=plane.cell, form="sparse"))
     return lapwing.learn(COLLECTED[data](env), transitions=100_000)
 
 
@@ -72,7 +76,7 @@ def followed(rep: lapwing.Representation) -> float:
         away = rep.distance(there.astype(np.float32), goal, filter="commute").reshape(STARTS, DIRECTIONS)
         best = there.reshape(STARTS, DIRECTIONS, 2)[np.arange(STARTS), away.argmin(axis=1)]
         at = np.where(arrived[:, None], at, best)
-        arrived |= np.linalg.norm(at - goal, axis=1) <= GOAL_RADIUS * plane.cell
+        arrived |= np.linalg.norm(at - goal, axis=1) <= plane.cell
     return float(arrived.mean())
 
 
