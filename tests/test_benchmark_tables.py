@@ -1,6 +1,7 @@
 """Tables that benchmarks write into the docs."""
 
 import pytest
+
 from benchmarks.run_table import RunTable, markdown, put_into, share_interval
 
 

@@ -124,7 +124,11 @@ def _by_gap(result: dict[str, Any]) -> Verdict:
 
 
 def _use(result: dict[str, Any]) -> str:
-    return f'lapwing.load("{result["run"]}").distance(a, b) in Python.'
+    run = result["run"]
+    return (
+        f'lapwing explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
+        f'lapwing.LaplacianReward(env, "{run}", goal).'
+    )
 
 
 def trusted_indices(measured: dict[str, Any]) -> list[int]:
