@@ -344,6 +344,11 @@ def lock(folder: Path) -> Iterator[None]:
         holder.release()
 
 
+def nowhere() -> int:
+    """An open file that forgets what is written to it."""
+    return os.open(os.devnull, os.O_WRONLY)
+
+
 def _digest_field(digest: str) -> bytes:
     return rf"\"sha256\": \"{digest}\"".encode()
 
