@@ -1,5 +1,6 @@
 """Tasks of reaching a goal, with a few actions each, so that one DQN can be trained in all of them."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,11 +48,34 @@ class Directions(gymnasium.Wrapper):
 
 
 class EndsAtGoal(gymnasium.Wrapper):
-    """Terminates where the environment pays 0, which it does at the goal alone."""
+    """Terminates where the goal of a `lapwing.LaplacianReward` inside it is reached."""
 
     def step(self, action):
         observation, reward, _, truncated, info = self.env.step(action)
-        return observation, reward, reward == 0, truncated, info
+        return observation, reward, info["goal_reached"], truncated, info
+
+
+class StaysAtEnd(gymnasium.Wrapper):
+    """An absorbing end: where an episode terminates, its last observation is given for some steps more."""
+
+    def __init__(self, env: gymnasium.Env, steps: int):
+        super().__init__(env)
+        self.steps, self._left, self._last = steps, 0, None
+
+    def reset(self, **how):
+        self._last = None
+        return self.env.reset(**how)
+
+    def step(self, action):
+        if self._last is None:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            if not terminated:
+                return observation, reward, False, truncated, info
+            self._last, self._left = (observation, reward, info), self.steps
+        else:
+            self._left -= 1
+        observation, reward, info = self._last
+        return observation, reward, self._left == 0, False, info
 
 
 def held_actions(seed: int) -> Callable:
@@ -104,7 +128,12 @@ def _mountain_car() -> gymnasium.Env:
 
 def ending(task: Task) -> Task:
     """The same task in an environment that terminates at the goal."""
-    return Task(lambda: EndsAtGoal(task.make()), task.steps, task.goal, task.radius, task.learn)
+
+    def make() -> gymnasium.Env:
+        inner = lapwing.LaplacianReward(task.make(), goal=task.goal, radius=task.radius, form="sparse")
+        return EndsAtGoal(inner)
+
+    return dataclasses.replace(task, make=make)
 
 
 def _top(observation: np.ndarray) -> np.ndarray:
@@ -116,6 +145,7 @@ TASKS = {
     "TwoRoom": maze_task("TwoRoom", 2_400, 50),
     "FourRoom": maze_task("FourRoom", 2_400, 50),
     "HardMaze": maze_task("HardMaze", 4_200, 100),
+    "PlaneTwoRoom": plane_task("PlaneTwoRoom", 3_000, 100),
     "PlaneHardMaze": plane_task("PlaneHardMaze", 4_200, 150),
     "PointMaze_UMaze": Task(_point_maze, 3_000, radius=0.45, learn={"observation_key": "achieved_goal"}),
     "MountainCar": Task(

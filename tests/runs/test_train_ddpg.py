@@ -23,7 +23,7 @@ from lapwing.agents.agent import ControlAgent
 from lapwing.agents.evaluation import steps_to_stay, steps_to_success
 from lapwing.envs.arena import BODIES, open_arena
 from lapwing.envs.simulator import Simulator
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.errors import CheckpointError, ConfigError
 from lapwing.laplacian.encoders import EncoderSpec, init_encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import read_maze
@@ -458,9 +458,19 @@ class TestPhi:
         monkeypatch.setattr(train_ddpg, "path_correlations", lambda *_: {"commute": gate, "l2": straight})
         with warnings.catch_warnings(record=True, action="always") as said, pytest.raises(Interrupted):
             train(None, SHAPED, representation=phi)
-        words = [str(each.message) for each in said if each.category is LapwingWarning]
+        words = [str(each.message) for each in said if "rank correlation" in str(each.message)]
         assert len(words) == warned
         assert all(f"{gate:.2f}" in each and f"{straight:.2f}" in each for each in words)
+
+    @pytest.mark.parametrize("near", [True, False])
+    def test_one_that_has_hardly_seen_the_goal_is_warned_of(self, phi, handed_over, near):
+        """A φ that knows states all over the arena, or those of a corner alone."""
+        corner = np.random.default_rng(0).uniform(1, 2, (400, 2)).astype(np.float32)
+        seen = Simulator(open_arena("PointUMaze")).some_states(400, 0)[:, :2] if near else corner
+        known = dataclasses.replace(phi, reference=phi.eigenfunctions(seen))
+        with warnings.catch_warnings(record=True, action="always") as said, pytest.raises(Interrupted):
+            train(None, SHAPED, representation=known)
+        assert any("thinly sampled" in str(each.message) for each in said) is not near
 
 
 class TestAgent:

@@ -161,6 +161,8 @@ def _by_trials(
         if trial.score < closed_form.BETTER * tried[0].score:
             better = [trial, *(other for other in tried if other is not trial)]
             return choose(network, target)[0], better
+    if on_trial:
+        on_trial(len(tried), len(tried), {})  # where more would not help, they are fewer than was said
     best = tried[0]
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
     return _with_choice(settings, resolved, target, best, values), tried

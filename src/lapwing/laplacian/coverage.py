@@ -4,12 +4,15 @@ Where data is missing φ is a guess, and guesses are often far from every state 
 that ends at its goal leaves such a hole: following the distance to that goal may lead elsewhere.
 """
 
+import warnings
+
 import numpy as np
 from jaxtyping import Float
 from scipy.spatial import KDTree
 
+from lapwing.errors import LapwingWarning
 from lapwing.laplacian.representation import Representation
-from lapwing.settings.learn import Filter
+from lapwing.settings.learn import Distance
 
 NEIGHBOURS = 5
 THIN = 3.0
@@ -40,7 +43,7 @@ class Coverage:
         """The sparseness of the most solitary state of the data."""
 
     @classmethod
-    def of(cls, representation: Representation, filter: Filter) -> "Coverage | None":
+    def of(cls, representation: Representation, filter: Distance) -> "Coverage | None":
         """Of the states that φ keeps of its data; None where they are too few, or all alike.
 
         The embedding `soft` is not judged, for the states are kept as eigenfunctions.
@@ -59,3 +62,27 @@ class Coverage:
         """How many times as far from the data as is usual the farthest point is, if it is thinly sampled."""
         farthest = float(self.sparseness(np.atleast_2d(points)).max())
         return farthest if farthest > max(THIN, self.largest) else None
+
+
+def warn_if_thin(coverage: Coverage | None, goals: np.ndarray, remedy: str, *, stacklevel: int) -> bool:
+    """Warn if φ was learned from hardly any state near a goal.
+
+    Args:
+        coverage: of the states that φ was learned from; None is never warned of.
+        goals: φ of the goal, or of several.
+        remedy: what to do about it.
+        stacklevel: as `warnings.warn` takes it, counted from the caller.
+
+    Returns:
+        Whether it warned.
+    """
+    times = None if coverage is None else coverage.times_too_far(goals)
+    if times is None:
+        return False
+    warnings.warn(
+        "the goal lies in thinly sampled states, so its distance may lead elsewhere: in the embedding it is "
+        f"{times:.0f} times as far from the data that φ was learned from as is usual; {remedy}",
+        LapwingWarning,
+        stacklevel=stacklevel + 1,
+    )
+    return True

@@ -23,6 +23,7 @@ from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.evaluate import path_correlations
 from lapwing.laplacian.learn import represent
@@ -250,6 +251,7 @@ def _train(
             with uncounted("evaluating", on_progress):
                 gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)
+            _warn_of_thin_goal(representation, arena, settings)
         report_begin(on_chunk, settings.steps)
         training = learn_agent(_reward_of(_goal_reward(form, goal, representation, settings), settings))
     if representation is not None and folder is not None:
@@ -319,6 +321,14 @@ def _warn_of_gate(gate: float, gate_l2: float) -> None:
             LapwingWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_thin_goal(phi: Representation, arena: Arena, settings: ControlSettings) -> None:
+    """Say so if φ has hardly seen the goal."""
+    assert settings.filter is not None
+    goal = phi.coordinates(goal_observation(arena, whole=settings.reward == "fullmix"), settings.filter)
+    remedy = "raise --random-steps, or give a --representation of data that comes to the goal"
+    warn_if_thin(Coverage.of(phi, settings.filter), goal, remedy, stacklevel=4)
 
 
 def _online(

@@ -163,9 +163,10 @@ class ControlSettings(SavedSettings):
         for name in ("steps", "random_steps", "evaluate_every"):
             check_fields(self, name, whole=True, least=1, below=2**30)
             if (getattr(self, name) or 0) % self.envs:
+                asked = getattr(self, name)
                 raise ConfigError(
-                    f"{name} must be a multiple of envs, which is {self.envs}, not {getattr(self, name)}; "
-                    "all bodies take a step at once"
+                    f"{name} must be a multiple of envs, which is {self.envs}, not {asked}, for all bodies "
+                    f"take a step at once; give {-(-asked // self.envs) * self.envs}"
                 )
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "gamma", above=0, below=1)

@@ -1,0 +1,155 @@
+"""Environments that end at the goal: what φ makes of their data, and an agent of the reward by φ.
+
+Three ways to collect: as the environment ends; with the last state repeated, as an absorbing end would have
+it; and past the end. `follow` goes downhill on the distance in a continuous maze; `agents` trains SB3's DQN,
+as `default_reward` does, whose runs where nothing ends are what these are compared with.
+"""
+
+import time
+import warnings
+from contextlib import suppress
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+import lapwing
+from benchmarks.default_reward import CHOSEN, LEARNED, SEEDS, TRANSITIONS, learned, read_scores, trained
+from benchmarks.goal_tasks import TASKS, EndsAtGoal, StaysAtEnd, ending
+from benchmarks.rows import Row
+from benchmarks.run_table import RunTable, markdown, outcome, put_into, share_interval
+from lapwing.envs.plane import open_plane
+from lapwing.figures.statistics import mean_interval, paired_interval
+
+PAGE = Path("docs/your_environment.md")
+TABLE = RunTable(
+    Path("results/ends.csv"), ("task", "data", "seed", "score", "last", "curve", "seconds", "version")
+)
+REPEATS = 20
+ENDS, REPEATED, PAST = "as it ends", f"the last state {REPEATS} times more", "past the end"
+COLLECTED = {
+    ENDS: lambda env: env,
+    REPEATED: lambda env: StaysAtEnd(env, REPEATS),
+    PAST: lapwing.PastTermination,
+}
+IN = ("TwoRoom", "HardMaze", "PlaneTwoRoom", "PointMaze_UMaze")
+"""The tasks in which a DQN learns something within its steps, but for MountainCar, which is no maze."""
+MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 300, 16
+"""Of following: the maze, whose goal ends an episode within a cell; steps of an episode and of who follows;
+starts; and moves to choose from."""
+Score = dict[tuple[str, str, int], float]
+
+
+def measure(part: str) -> list[Row]:
+    return _measure_following() if part == "follow" else _measure_agents()
+
+
+def _measure_following() -> list[Row]:
+    return [
+        Row(
+            f"{MAZE}, collected {data}: starts from which following arrives",
+            followed(_learned_in_plane(data)),
+        )
+        for data in COLLECTED
+    ]
+
+
+def _learned_in_plane(data: str) -> lapwing.Representation:
+    plane = open_plane(MAZE)
+    goal = np.asarray(plane.goal, np.float32)
+    env = gymnasium.make(f"lapwing/{MAZE}-v0", max_episode_steps=STEPS)
+    env = EndsAtGoal(lapwing.LaplacianReward(env, goal=goal, radius=plane.cell, form="sparse"))
+    return lapwing.learn(COLLECTED[data](env), transitions=100_000)
+
+
+def followed(rep: lapwing.Representation) -> float:
+    """The share of starts from which the distance, followed downhill, leads to the goal."""
+    plane = open_plane(MAZE)
+    angles = np.arange(DIRECTIONS) * 2 * np.pi / DIRECTIONS
+    moves = np.tile(np.stack([np.sin(angles), np.cos(angles)], axis=1), (STARTS, 1))
+    at, goal = plane.sample_starts(STARTS, np.random.default_rng(0)), np.asarray(plane.goal, np.float32)
+    arrived = np.zeros(STARTS, bool)
+    for _ in range(STEPS):
+        there = plane.step(np.repeat(at, DIRECTIONS, axis=0), moves)
+        away = rep.distance(there.astype(np.float32), goal, filter="commute").reshape(STARTS, DIRECTIONS)
+        best = there.reshape(STARTS, DIRECTIONS, 2)[np.arange(STARTS), away.argmin(axis=1)]
+        at = np.where(arrived[:, None], at, best)
+        arrived |= np.linalg.norm(at - goal, axis=1) <= plane.cell
+    return float(arrived.mean())
+
+
+def _measure_agents() -> list[Row]:
+    """Every run that is missing; an interrupt ends it with the rows so far."""
+    with suppress(KeyboardInterrupt):
+        for seed, data, task in product(range(SEEDS), COLLECTED, IN):
+            if (task, data, seed) not in read_ends():
+                TABLE.append(_run(task, data, seed))
+    return rows(read_ends())
+
+
+def read_ends() -> Score:
+    """The score of each run that is in the table."""
+    return {(row["task"], row["data"], int(row["seed"])): float(row["score"]) for row in TABLE.read()}
+
+
+def rows(scores: Score) -> list[Row]:
+    """By task and data the mean, and how far it is below that of the task where nothing ends."""
+    found = []
+    for task, data in product(IN, COLLECTED):
+        own, never = _by_seed(scores, task, data), _never(task)
+        if own:
+            lead = paired_interval(own, never)
+            note = f"seeds: {len(own)}; above the task that does not end by {lead}"
+            found.append(
+                Row(f"{task}, collected {data}: mean success", mean_interval([*own.values()]).mean, note=note)
+            )
+    return found
+
+
+def write_docs() -> None:
+    """Put the table of agents into the page on environments."""
+    scores = read_ends()
+    lines = [["does not end", *(share_interval([*_never(task).values()]) for task in IN)]]
+    for data in COLLECTED:
+        each = [_by_seed(scores, task, data) for task in IN]
+        if all(each):
+            lines.append([f"ends; collected {data}", *(share_interval([*own.values()]) for own in each)])
+    put_into(PAGE, "ends", markdown(["the environment", *IN], lines))
+
+
+def _by_seed(scores: Score, task: str, data: str) -> dict[int, float]:
+    return {seed: scores[task, data, seed] for seed in range(SEEDS) if (task, data, seed) in scores}
+
+
+def _never(task: str) -> dict[int, float]:
+    """The same agent where the goal ends nothing, by seed."""
+    return {
+        seed: score
+        for (name, variant, seed), score in read_scores().items()
+        if (name, variant) == (task, CHOSEN)
+    }
+
+
+def _run(name: str, data: str, seed: int) -> dict[str, object]:
+    rep, began = _learned(name, data), time.process_time()
+    curve = trained(ending(TASKS[name]), rep, CHOSEN, seed)
+    about = {"task": name, "data": data, "seed": seed}
+    return about | outcome(curve, time.process_time() - began, lapwing.__version__)
+
+
+@cache
+def _learned(name: str, data: str) -> lapwing.Representation:
+    """φ of what was collected in a task that ends; past the end it is that of the task that does not."""
+    if data == PAST:
+        return learned(name)
+    file = LEARNED / f"{name}-{'ends' if data == ENDS else 'repeated'}.safetensors"
+    if not file.exists():
+        task = ending(TASKS[name])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rep = lapwing.learn(COLLECTED[data](task.make()), transitions=TRANSITIONS, **task.learn)
+        LEARNED.mkdir(parents=True, exist_ok=True)
+        rep.save(file)
+    return lapwing.load(file)
