@@ -325,7 +325,7 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
 
 class TestRecords:
     COMMON = frozenset({"critic/loss", "critic/q", "critic/q_highest", "critic/q_bound", "actor/loss"}) | {
-        *("success", "distance", "step", "seconds")
+        *("success", "distance", "overturned", "step", "seconds")
     }
 
     @KINDS
