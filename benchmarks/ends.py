@@ -11,13 +11,14 @@ from contextlib import suppress
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 
 import lapwing
 from benchmarks.default_reward import CHOSEN, LEARNED, SEEDS, TRANSITIONS, learned, read_scores, trained
-from benchmarks.goal_tasks import TASKS, EndsAtGoal, StaysAtEnd, ending
+from benchmarks.goal_tasks import TASKS, EndsAtGoal, ending
 from benchmarks.rows import Row
 from benchmarks.run_table import RunTable, markdown, outcome, put_into, share_interval
 from lapwing.envs.plane import open_plane
@@ -31,12 +32,13 @@ REPEATS = 20
 ENDS, REPEATED, PAST = "as it ends", f"the last state {REPEATS} times more", "past the end"
 COLLECTED = {
     ENDS: lambda env: env,
-    REPEATED: lambda env: StaysAtEnd(env, REPEATS),
+    REPEATED: lambda env: lapwing.AbsorbingEnd(env, REPEATS),
     PAST: lapwing.PastTermination,
 }
+FILES = {ENDS: "ends", REPEATED: "repeated", PAST: "past"}
 IN = ("TwoRoom", "HardMaze", "PlaneTwoRoom", "PointMaze_UMaze")
 """The tasks in which a DQN learns something within its steps, but for MountainCar, which is no maze."""
-MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 300, 16
+MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 100, 16
 """Of following: the maze, whose goal ends an episode within a cell; steps of an episode and of who follows;
 starts; and moves to choose from."""
 Score = dict[tuple[str, str, int], float]
@@ -61,7 +63,7 @@ def _learned_in_plane(data: str) -> lapwing.Representation:
     goal = np.asarray(plane.goal, np.float32)
     env = gymnasium.make(f"lapwing/{MAZE}-v0", max_episode_steps=STEPS)
     env = EndsAtGoal(lapwing.LaplacianReward(env, goal=goal, radius=plane.cell, form="sparse"))
-    return lapwing.learn(COLLECTED[data](env), transitions=100_000)
+    return _kept(f"{MAZE}-follow", data, COLLECTED[data](env))
 
 
 def followed(rep: lapwing.Representation) -> float:
@@ -144,12 +146,17 @@ def _learned(name: str, data: str) -> lapwing.Representation:
     """φ of what was collected in a task that ends; past the end it is that of the task that does not."""
     if data == PAST:
         return learned(name)
-    file = LEARNED / f"{name}-{'ends' if data == ENDS else 'repeated'}.safetensors"
+    task = ending(TASKS[name])
+    return _kept(name, data, COLLECTED[data](task.make()), **task.learn)
+
+
+def _kept(name: str, data: str, env: gymnasium.Env, **settings: Any) -> lapwing.Representation:
+    """φ of an environment, in a file for when the benchmark is resumed."""
+    file = LEARNED / f"{name}-{FILES[data]}.safetensors"
     if not file.exists():
-        task = ending(TASKS[name])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rep = lapwing.learn(COLLECTED[data](task.make()), transitions=TRANSITIONS, **task.learn)
+            rep = lapwing.learn(env, transitions=TRANSITIONS, **settings)
         LEARNED.mkdir(parents=True, exist_ok=True)
         rep.save(file)
     return lapwing.load(file)
