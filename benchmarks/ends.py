@@ -11,13 +11,14 @@ from contextlib import suppress
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 
 import lapwing
 from benchmarks.default_reward import CHOSEN, LEARNED, SEEDS, TRANSITIONS, learned, read_scores, trained
-from benchmarks.goal_tasks import TASKS, EndsAtGoal, StaysAtEnd, ending
+from benchmarks.goal_tasks import TASKS, EndsAtGoal, ending
 from benchmarks.rows import Row
 from benchmarks.run_table import RunTable, markdown, outcome, put_into, share_interval
 from lapwing.envs.plane import open_plane
@@ -27,16 +28,20 @@ PAGE = Path("docs/your_environment.md")
 TABLE = RunTable(
     Path("results/ends.csv"), ("task", "data", "seed", "score", "last", "curve", "seconds", "version")
 )
+FOLLOWED = RunTable(Path("results/ends_follow.csv"), ("data", "share", "version"))
 REPEATS = 20
 ENDS, REPEATED, PAST = "as it ends", f"the last state {REPEATS} times more", "past the end"
 COLLECTED = {
     ENDS: lambda env: env,
-    REPEATED: lambda env: StaysAtEnd(env, REPEATS),
+    REPEATED: lambda env: lapwing.AbsorbingEnd(env, REPEATS),
     PAST: lapwing.PastTermination,
 }
+FILES = {ENDS: "ends", REPEATED: "repeated", PAST: "past"}
+SHOWN = {ENDS: "as it ends", REPEATED: f"with the last state repeated {REPEATS} times", PAST: "past the end"}
+"""In tables."""
 IN = ("TwoRoom", "HardMaze", "PlaneTwoRoom", "PointMaze_UMaze")
 """The tasks in which a DQN learns something within its steps, but for MountainCar, which is no maze."""
-MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 300, 16
+MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 100, 16
 """Of following: the maze, whose goal ends an episode within a cell; steps of an episode and of who follows;
 starts; and moves to choose from."""
 Score = dict[tuple[str, str, int], float]
@@ -47,13 +52,17 @@ def measure(part: str) -> list[Row]:
 
 
 def _measure_following() -> list[Row]:
-    return [
-        Row(
-            f"{MAZE}, collected {data}: starts from which following arrives",
-            followed(_learned_in_plane(data)),
-        )
-        for data in COLLECTED
-    ]
+    for data in COLLECTED:
+        if data not in read_followed():
+            share = followed(_learned_in_plane(data))
+            FOLLOWED.append({"data": data, "share": share, "version": lapwing.__version__})
+    claims = {data: f"{MAZE}, collected {data}: starts from which following arrives" for data in COLLECTED}
+    return [Row(claims[data], share) for data, share in read_followed().items()]
+
+
+def read_followed() -> dict[str, float]:
+    """The share of starts from which following arrives, by the data, as far as it is in the table."""
+    return {row["data"]: float(row["share"]) for row in FOLLOWED.read()}
 
 
 def _learned_in_plane(data: str) -> lapwing.Representation:
@@ -61,7 +70,7 @@ def _learned_in_plane(data: str) -> lapwing.Representation:
     goal = np.asarray(plane.goal, np.float32)
     env = gymnasium.make(f"lapwing/{MAZE}-v0", max_episode_steps=STEPS)
     env = EndsAtGoal(lapwing.LaplacianReward(env, goal=goal, radius=plane.cell, form="sparse"))
-    return lapwing.learn(COLLECTED[data](env), transitions=100_000)
+    return _kept(f"{MAZE}-follow", data, COLLECTED[data](env))
 
 
 def followed(rep: lapwing.Representation) -> float:
@@ -109,13 +118,20 @@ def rows(scores: Score) -> list[Row]:
 
 
 def write_docs() -> None:
-    """Put the table of agents into the page on environments."""
+    """Put both tables into the page on environments."""
+    shares = [[f"collected {SHOWN[data]}", f"{share:.0%}"] for data, share in read_followed().items()]
+    put_into(PAGE, "ends-follow", markdown(["the data", f"of {STARTS} starts"], shares))
     scores = read_ends()
-    lines = [["does not end", *(share_interval([*_never(task).values()]) for task in IN)]]
+    lines = [[f"does not end ({SEEDS} seeds)", *(share_interval([*_never(task).values()]) for task in IN)]]
     for data in COLLECTED:
         each = [_by_seed(scores, task, data) for task in IN]
         if all(each):
-            lines.append([f"ends; collected {data}", *(share_interval([*own.values()]) for own in each)])
+            lines.append(
+                [
+                    f"ends; collected {SHOWN[data]} ({min(map(len, each))} seeds)",
+                    *(share_interval([*own.values()]) for own in each),
+                ]
+            )
     put_into(PAGE, "ends", markdown(["the environment", *IN], lines))
 
 
@@ -144,12 +160,17 @@ def _learned(name: str, data: str) -> lapwing.Representation:
     """φ of what was collected in a task that ends; past the end it is that of the task that does not."""
     if data == PAST:
         return learned(name)
-    file = LEARNED / f"{name}-{'ends' if data == ENDS else 'repeated'}.safetensors"
+    task = ending(TASKS[name])
+    return _kept(name, data, COLLECTED[data](task.make()), **task.learn)
+
+
+def _kept(name: str, data: str, env: gymnasium.Env, **settings: Any) -> lapwing.Representation:
+    """φ of an environment, in a file for when the benchmark is resumed."""
+    file = LEARNED / f"{name}-{FILES[data]}.safetensors"
     if not file.exists():
-        task = ending(TASKS[name])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rep = lapwing.learn(COLLECTED[data](task.make()), transitions=TRANSITIONS, **task.learn)
+            rep = lapwing.learn(env, transitions=TRANSITIONS, **settings)
         LEARNED.mkdir(parents=True, exist_ok=True)
         rep.save(file)
     return lapwing.load(file)

@@ -55,29 +55,6 @@ class EndsAtGoal(gymnasium.Wrapper):
         return observation, reward, info["goal_reached"], truncated, info
 
 
-class StaysAtEnd(gymnasium.Wrapper):
-    """An absorbing end: where an episode terminates, its last observation is given for some steps more."""
-
-    def __init__(self, env: gymnasium.Env, steps: int):
-        super().__init__(env)
-        self.steps, self._left, self._last = steps, 0, None
-
-    def reset(self, **how):
-        self._last = None
-        return self.env.reset(**how)
-
-    def step(self, action):
-        if self._last is None:
-            observation, reward, terminated, truncated, info = self.env.step(action)
-            if not terminated:
-                return observation, reward, False, truncated, info
-            self._last, self._left = (observation, reward, info), self.steps
-        else:
-            self._left -= 1
-        observation, reward, info = self._last
-        return observation, reward, self._left == 0, False, info
-
-
 def held_actions(seed: int) -> Callable:
     """Random actions of three that are held for 20 steps in the mean: they go where single ones never do."""
     rng, action = np.random.default_rng(seed), 0
