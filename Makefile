@@ -26,7 +26,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test test-slow test-isa coverage lint bench docs clean
+.PHONY: help demo setup test test-slow test-isa coverage lint bench torture docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ lint: .venv/.dev ## check style, format, types and which folder imports which
 
 bench: .venv/.dev ## measure speed, memory and quality against their targets
 	$(BIN)/python -m benchmarks $(ARGS)
+
+torture: .venv/.dev ## kills, damage, full disks and mistakes by the thousand; resumes, and takes about an hour
+	$(BIN)/python -W ignore -m torture $(ARGS)
 
 docs: .venv/.dev ## build the site into site/, running its notebooks
 	$(QUICK_COMPILATION) $(BIN)/mkdocs build --strict
