@@ -26,7 +26,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test test-slow test-isa coverage lint bench docs clean
+.PHONY: help demo setup test test-slow test-isa coverage lint bench torture docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,9 @@ lint: .venv/.dev ## check style, format, types and which folder imports which
 bench: .venv/.dev ## measure speed, memory and quality against their targets
 	$(BIN)/python -m benchmarks $(ARGS)
 
+torture: .venv/.dev ## kills, damage, full disks and mistakes by the thousand; resumes, and takes about an hour
+	$(BIN)/python -W ignore -m torture $(ARGS)
+
 docs: .venv/.dev ## build the site into site/, running its notebooks
 	$(QUICK_COMPILATION) $(BIN)/mkdocs build --strict
 
@@ -90,5 +93,5 @@ clean: ## remove .venv, the site and the caches (runs/ stays)
 
 .venv/.dev: .venv/.core
 	@echo "adding the development tools to .venv (about a minute, first time only)"
-	@$(BIN)/python -m pip install -qq --editable '.[dev,docs]'
+	@$(BIN)/python -m pip install -qq --no-compile --editable '.[dev,docs]' # most of it is never imported
 	@touch $@

@@ -54,6 +54,9 @@ FILES = {
     "linear.md": ("Policies that are linear in φ, measured", ("linear",)),
     "options.md": ("Options, measured", ("options", "option_discovery", "option_agents")),
     "default_reward.md": ("The wrapper's default reward, measured", ("default_reward",)),
+    "ends.md": ("Episodes that end at the goal, measured", ("ends:follow", "ends:agents")),
+    "hosts.md": ("Many hosts, measured", ("hosts:throughput", "hosts:stream", "hosts:ray")),
+    "determinism.md": ("The same bits, measured", ("determinism",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
     "lap_reach.md": ("The Laplacian baseline behind `lapwing reach`, measured", ("lap_reach",)),
 }
@@ -76,11 +79,14 @@ def main(arguments: list[str]) -> None:
         began = _cpu_seconds()
         with console.status(f"{part} …"):
             module, *words = part.split(":")
-            found = importlib.import_module(f"benchmarks.{module}").measure(*words)
+            measured_by = importlib.import_module(f"benchmarks.{module}")
+            found = measured_by.measure(*words)
         seconds = _cpu_seconds() - began
         console.print(f"{part}: {seconds:.0f} CPU seconds")
         if "--write" in arguments:
             _write(part, sections.section(part, found, seconds))
+            if hasattr(measured_by, "write_docs"):
+                measured_by.write_docs()
         rows += found
     Console().print(_table(rows))
     raise SystemExit(any(row.met is False for row in rows))

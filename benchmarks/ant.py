@@ -23,7 +23,7 @@ def measure() -> list[Row]:
     quick = CONTROL_PRESETS["quick"]
     settings = ResolvedControl(hidden=quick.hidden, fast=quick.fast, steps=16_000, critic_rate=1e-4)
     simulator = Simulator(open_arena("AntUMaze", fast=settings.fast))
-    trainer = Trainer(simulator, settings, lambda seen: np.full(len(seen), -1.0, np.float32))
+    trainer = Trainer(simulator, settings, lambda _, seen: np.full(len(seen), -1.0, np.float32))
     state = trainer.with_random_steps(trainer.first_state())
     trainer.compile(state)
     t, generator = trainer.schedule.random, np.random.default_rng(0)

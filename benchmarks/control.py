@@ -18,7 +18,7 @@ REPEATS = 5
 
 def measure() -> list[Row]:
     simulator, settings = Simulator(open_arena("PointUMaze")), ResolvedControl(steps=16_000)
-    trainer = Trainer(simulator, settings, lambda seen: -np.linalg.norm(seen[:, :2], axis=1))
+    trainer = Trainer(simulator, settings, lambda _, seen: -np.linalg.norm(seen[:, :2], axis=1))
     state = trainer.with_random_steps(trainer.first_state())
     trainer.compile(state)
     torch_round = make_torch_round(simulator, settings, state.replay)

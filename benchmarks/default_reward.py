@@ -5,7 +5,6 @@ A run's score is the share of starts from which the greedy policy comes to the g
 evaluations: who learns sooner scores more. The default is the variant with the highest mean over tasks.
 """
 
-import csv
 import time
 import warnings
 from contextlib import suppress
@@ -20,11 +19,15 @@ import numpy as np
 import lapwing
 from benchmarks.goal_tasks import TASKS, Task
 from benchmarks.rows import Row
+from benchmarks.run_table import RunTable, markdown, outcome, put_into, share_interval
 from lapwing.figures.statistics import paired_interval
 from lapwing.integrations.goals import default_scale
 
-TABLE, LEARNED = Path("results/default_reward.csv"), Path("runs/default_reward")
-COLUMNS = ("task", "form", "filter", "scale", "seed", "score", "last", "curve", "seconds", "version")
+LEARNED, PAGE = Path("runs/default_reward"), Path("docs/any_agent.md")
+TABLE = RunTable(
+    Path("results/default_reward.csv"),
+    ("task", "form", "filter", "scale", "seed", "score", "last", "curve", "seconds", "version"),
+)
 SEEDS, GAMMA = 5, 0.98
 TRANSITIONS = 50_000
 """Of random steps, for φ."""
@@ -57,21 +60,36 @@ def measure() -> list[Row]:
         for variants in (FORMS, SCALES):
             for seed, variant, task in product(range(SEEDS), variants, TASKS):
                 if (task, variant, seed) not in read_scores():
-                    _append(_run(task, variant, seed))
+                    TABLE.append(_run(task, variant, seed))
     return rows(read_scores())
 
 
-def read_scores(table: Path = TABLE) -> Score:
+def read_scores(table: RunTable = TABLE) -> Score:
     """The score of each run that is in the table."""
-    if not table.exists():
-        return {}
-    with table.open() as lines:
-        return {
-            (row["task"], Variant(row["form"], row["filter"], float(row["scale"])), int(row["seed"])): float(
-                row["score"]
-            )
-            for row in csv.DictReader(lines)
-        }
+    return {
+        (row["task"], Variant(row["form"], row["filter"], float(row["scale"])), int(row["seed"])): float(
+            row["score"]
+        )
+        for row in table.read()
+    }
+
+
+def write_docs() -> None:
+    """Put the table of all runs into the page on any agent."""
+    put_into(PAGE, "default_reward", table_of(read_scores()))
+
+
+def table_of(scores: Score) -> str:
+    """Variants by tasks: means over seeds with their intervals, and the lead of the chosen variant."""
+    chosen, lines = _by_seed(CHOSEN, scores), []
+    for variant in (*FORMS, *SCALES):
+        own = _by_seed(variant, scores)
+        if not own:
+            continue
+        cells = [share_interval([scores[task, variant, seed] for seed in own]) for task in TASKS]
+        lead = "" if variant == CHOSEN else str(paired_interval(chosen, own))
+        lines.append([f"{variant} ({len(own)} seeds)", *cells, share_interval(list(own.values())), lead])
+    return markdown(["", *TASKS, "mean", f"{CHOSEN} is above by"], lines)
 
 
 def rows(scores: Score) -> list[Row]:
@@ -94,15 +112,6 @@ def _by_seed(variant: Variant, scores: Score) -> dict[int, float]:
     return {seed: float(np.mean(each)) for seed, each in found.items() if None not in each}
 
 
-def _append(row: dict[str, object]) -> None:
-    new = not TABLE.exists()
-    with TABLE.open("a", newline="") as lines:
-        writer = csv.DictWriter(lines, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
 def _run(task: str, variant: Variant, seed: int) -> dict[str, object]:
     rep = learned(task)
     began = time.process_time()
@@ -111,11 +120,7 @@ def _run(task: str, variant: Variant, seed: int) -> dict[str, object]:
         "task": task,
         **variant._asdict(),
         "seed": seed,
-        "score": round(float(np.mean(curve)), 4),
-        "last": curve[-1],
-        "curve": " ".join(f"{value:.2f}" for value in curve),
-        "seconds": round(time.process_time() - began, 1),
-        "version": lapwing.__version__,
+        **outcome(curve, time.process_time() - began, lapwing.__version__),
     }
 
 

@@ -1,5 +1,6 @@
 """Tasks of reaching a goal, with a few actions each, so that one DQN can be trained in all of them."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,11 +48,11 @@ class Directions(gymnasium.Wrapper):
 
 
 class EndsAtGoal(gymnasium.Wrapper):
-    """Terminates where the environment pays 0, which it does at the goal alone."""
+    """Terminates where the goal of a `lapwing.LaplacianReward` inside it is reached."""
 
     def step(self, action):
         observation, reward, _, truncated, info = self.env.step(action)
-        return observation, reward, reward == 0, truncated, info
+        return observation, reward, info["goal_reached"], truncated, info
 
 
 def held_actions(seed: int) -> Callable:
@@ -104,7 +105,12 @@ def _mountain_car() -> gymnasium.Env:
 
 def ending(task: Task) -> Task:
     """The same task in an environment that terminates at the goal."""
-    return Task(lambda: EndsAtGoal(task.make()), task.steps, task.goal, task.radius, task.learn)
+
+    def make() -> gymnasium.Env:
+        inner = lapwing.LaplacianReward(task.make(), goal=task.goal, radius=task.radius, form="sparse")
+        return EndsAtGoal(inner)
+
+    return dataclasses.replace(task, make=make)
 
 
 def _top(observation: np.ndarray) -> np.ndarray:
@@ -116,6 +122,7 @@ TASKS = {
     "TwoRoom": maze_task("TwoRoom", 2_400, 50),
     "FourRoom": maze_task("FourRoom", 2_400, 50),
     "HardMaze": maze_task("HardMaze", 4_200, 100),
+    "PlaneTwoRoom": plane_task("PlaneTwoRoom", 3_000, 100),
     "PlaneHardMaze": plane_task("PlaneHardMaze", 4_200, 150),
     "PointMaze_UMaze": Task(_point_maze, 3_000, radius=0.45, learn={"observation_key": "achieved_goal"}),
     "MountainCar": Task(

@@ -41,7 +41,7 @@ def _learned(name: str, critic_rate: float, target_rate: float) -> list[Row]:
     maze = parse_maze(ROOM, name="room")
     simulator = Simulator(make_arena(BODIES["Ant"], maze, cell=CELL, fast=settings.fast))
     speed = simulator.model.nq  # the first velocity follows the positions
-    trainer = Trainer(simulator, settings, lambda seen: seen[:, speed])
+    trainer = Trainer(simulator, settings, lambda _, seen: seen[:, speed])
     state = trainer.with_random_steps(trainer.first_state())
     trainer.compile(state)
     step, way, metrics = 0, [], {}

@@ -20,7 +20,7 @@ def main(out: Path) -> None:
     envs = gymnasium.make_vec("CartPole-v1", num_envs=16)
     experience = lapwing.collect(envs, 40_000, policy=balance, seed=0)
     with lapwing.progress_bar() as bar:
-        rep = lapwing.learn(experience, dim=6, steps=1_500, hidden=(64, 64), on_progress=bar)
+        rep = lapwing.learn(experience, dim=6, on_progress=bar)
     print("eigenvalues", rep.eigenvalues.round(4))
     some = experience.observations[::10]
     functions = rep.eigenfunctions(some)

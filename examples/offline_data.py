@@ -27,9 +27,7 @@ def main(out: Path) -> None:
     found = inspect(data)
     print({name: found.facts[name] for name in ("episodes", "transitions", "not_finite")}, found.plan)
     with lapwing.progress_bar() as bar:
-        rep = lapwing.learn(
-            data, dim=6, steps=1_500, hidden=(64, 64), out=out / "walks_run", overwrite=True, on_progress=bar
-        )
+        rep = lapwing.learn(data, dim=6, out=out / "walks_run", overwrite=True, on_progress=bar)
     settings = lapwing.LearnSettings(dim=6)
     measures = lapwing.evaluate(rep, lapwing.open_target(data, settings))
     print("trusted", len(measures["held_out"]["trusted"]), "of", rep.dim)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lapwing.data.experience import Experience
     from lapwing.data.files import load_experience
     from lapwing.data.folders import save_episodes
-    from lapwing.envs.wrap import PastTermination
+    from lapwing.envs.wrap import AbsorbingEnd, PastTermination
     from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.exploring.explore import explore
     from lapwing.integrations.eigen_reward import EigenReward, VectorEigenReward
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ActionModel": "solving.model",
+    "AbsorbingEnd": "envs.wrap",
     "Agent": "agents.agent",
     "EigenReward": "integrations.eigen_reward",
     "Experience": "data.experience",
@@ -102,6 +103,7 @@ _HOMES = {
     "train": "runs.train",
 }
 __all__ = [
+    "AbsorbingEnd",
     "ActionModel",
     "Agent",
     "EigenReward",

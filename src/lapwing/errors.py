@@ -32,6 +32,10 @@ class NonFiniteError(LapwingError, ArithmeticError):
     """Learning produced NaN or infinity; the message names the step."""
 
 
+class HostsError(LapwingError, ConnectionError):
+    """Processes of a job that do not find each other, or that were lost."""
+
+
 class LapwingWarning(UserWarning):
     """Something the result should be read with, though it could be computed."""
 

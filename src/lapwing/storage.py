@@ -277,6 +277,14 @@ def trim_folder(path: Path, pattern: str, most: int) -> None:
         excess -= size
 
 
+def move(path: Path, to: Path) -> None:
+    """Give a file, if it is there, another name on the same disk; its new folder is made if it is missing."""
+    with storage_errors(path):
+        if path.exists():
+            to.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(to)
+
+
 def remove(path: Path) -> None:
     """Delete a file if it is there."""
     with storage_errors(path):
@@ -342,6 +350,11 @@ def lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         holder.release()
+
+
+def nowhere() -> int:
+    """An open file that forgets what is written to it."""
+    return os.open(os.devnull, os.O_WRONLY)
 
 
 def _digest_field(digest: str) -> bytes:

@@ -69,7 +69,7 @@ def simulator() -> Simulator:
     return Simulator(open_arena("PointUMaze", fast=True))
 
 
-def nearness(seen: np.ndarray) -> np.ndarray:
+def nearness(_: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """A reward without φ."""
     return -np.linalg.norm(seen[:, :2] - GOAL, axis=1)
 
@@ -192,9 +192,11 @@ class TestReplay:
         np.testing.assert_array_equal(simulator().observe(whole(kind).kept.first.rows), seen[0])
 
     def test_rewards_are_those_of_arriving(self):
-        _, _, rewards, after = whole("fixed").replay
+        seen, _, rewards, after = whole("fixed").replay
         for round_ in range(ROUNDS):
-            np.testing.assert_array_equal(rewards[round_], nearness(after[round_]).astype(np.float32))
+            np.testing.assert_array_equal(
+                rewards[round_], nearness(seen[round_], after[round_]).astype(np.float32)
+            )
 
     def test_rewards_of_a_phi_that_changes_are_not_kept(self):
         assert not whole("online").replay.rewards.any()
@@ -323,7 +325,7 @@ def test_phi_takes_its_step_first_and_rewards_are_those_of_now():
 
 class TestRecords:
     COMMON = frozenset({"critic/loss", "critic/q", "critic/q_highest", "critic/q_bound", "actor/loss"}) | {
-        *("success", "distance", "step", "seconds")
+        *("success", "distance", "overturned", "step", "seconds")
     }
 
     @KINDS
@@ -434,7 +436,7 @@ def run_away(tmp_path, monkeypatch) -> Kept:
     monkeypatch.chdir(tmp_path)
     kept = Kept()
     with pytest.raises(NonFiniteError, match=r"step \d+;.*--critic-rate"):
-        train_in_arena(simulator(), SELDOM, lambda seen: nearness(seen) * np.nan, checkpoints=kept)
+        train_in_arena(simulator(), SELDOM, lambda *seen: nearness(*seen) * np.nan, checkpoints=kept)
     return kept
 
 

@@ -56,3 +56,7 @@ def test_what_is_no_setting_stays_as_it_is():
     ):
         assert as_typed(message) == message
     assert flag_names([Learn])  # there is something to replace
+
+
+def test_who_asks_for_completion_is_told_how_to_get_it():
+    assert "--tyro-print-completion" in refused("completion")

@@ -350,6 +350,16 @@ class TestMakeEnv:
             make_env(f"{path}:Line")
         assert not [name for name in sys.modules if "bad_env" in name]
 
+    def test_a_function_that_needs_arguments_and_a_wrapper(self, tmp_path):
+        path = tmp_path / "factories.py"
+        path.write_text(
+            "import gymnasium\ndef made(size): ...\nclass Outer(gymnasium.Wrapper): ...\n", encoding="utf8"
+        )
+        with pytest.raises(ConfigError, match=r"size.*defaults"):
+            make_env(f"{path}:made")
+        with pytest.raises(ConfigError, match=r"no environment .Outer.*made"):
+            make_env(f"{path}:Outer")
+
     def test_a_function_that_makes_one(self, tmp_path):
         path = tmp_path / "factories.py"
         path.write_text(

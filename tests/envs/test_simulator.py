@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 from scipy.stats import kstest
 
 from lapwing.envs.arena import BODIES, EPISODE_LENGTH, Arena, make_arena, open_arena
@@ -228,6 +229,18 @@ class TestStep:
         assert abs(seen[2]) <= np.float32(np.pi)  # which is a little above π itself
         assert math.cos(seen[2]) == pytest.approx(math.cos(heading), abs=1e-6)
         assert math.sin(seen[2]) == pytest.approx(math.sin(heading), abs=1e-6)
+
+    def test_a_body_is_overturned_if_its_torso_points_down(self):
+        """As SciPy turns the vertical; a Point has no back to lie on."""
+        simulator, turns = simulator_of("AntUMaze"), Rotation.random(40, rng=np.random.default_rng(0))
+        rows = simulator.at_rest(np.zeros((40, 2)))
+        assert not simulator.overturned(rows).any()
+        rows[:, 4:8] = turns.as_quat(scalar_first=True)
+        expected = turns.apply([0, 0, 1])[:, 2] < 0
+        assert 10 < expected.sum() < 30
+        np.testing.assert_array_equal(simulator.overturned(rows), expected)
+        point = simulator_of("PointUMaze")
+        assert not point.overturned(random_rows(point, 5)).any()
 
     def test_the_numbers_of_an_ant_are_seen_as_they_are(self):
         simulator = simulator_of("AntUMaze")

@@ -139,6 +139,25 @@ def test_what_the_environment_said_is_in_the_info():
     assert steps[0][4]["height"] == 1
 
 
+def test_an_absorbing_end_repeats_the_last_state():
+    env = lapwing.AbsorbingEnd(Ladder(), steps=2)
+    for _ in range(2):  # also after a reset
+        env.reset()
+        steps = [env.step(0) for _ in range(5)]
+        assert [step[2] for step in steps] == [False] * 4 + [True]
+        np.testing.assert_array_equal(steps[3][0], steps[2][0])
+        np.testing.assert_array_equal(steps[4][0], steps[2][0])
+    seen = lapwing.collect(lapwing.AbsorbingEnd(Ladder(), steps=2), 10)
+    assert seen.lengths.tolist() == [6, 6]
+    with pytest.raises(ConfigError, match="steps"):
+        lapwing.AbsorbingEnd(Ladder(), steps=0)
+
+
+def test_an_absorbing_end_by_name():
+    env = wrapped(Ladder(), ["lapwing:AbsorbingEnd(steps=3)"])
+    assert isinstance(env, lapwing.AbsorbingEnd)
+
+
 @pytest.mark.filterwarnings("ignore:.*has already returned terminated")  # CartPole's own
 def test_past_termination_of_several_copies_of_a_named_environment():
     settings = {"transitions": 4_000, "num_envs": 2, "past_termination": True}

@@ -64,9 +64,9 @@ def test_a_run_has_its_numbers_in_its_page(four_room_run, four_room, tmp_path):
     assert data["remarks"] == []
 
 
-def test_the_words_that_remake_a_run_make_the_same(four_room_run, four_room):
-    data = explore(four_room_run, show=False).parent / "explorer.html"
-    lines = data_of(data)["run"]["python"].splitlines()
+def test_the_words_that_remake_a_run_make_the_same(four_room_run, four_room, tmp_path):
+    page = explore(four_room_run, out=tmp_path / "page.html", show=False)
+    lines = data_of(page)["run"]["python"].splitlines()
     made = next(line for line in lines if "lapwing.learn(" in line).partition(" = ")[2]
     again = eval(made.partition(", out=")[0] + ")", {"lapwing": lapwing})
     assert again.sha256() == four_room.sha256()

@@ -292,6 +292,13 @@ class TestSameNumbers:
         assert not few.on_disk
         assert lapwing.learn(mapped, dim=4, **QUICK).sha256() == lapwing.learn(few, dim=4, **QUICK).sha256()
 
+    def test_where_fewer_are_tried_than_was_said_the_progress_is_whole_at_the_end(self, few):
+        """Settings that are given leave one to be tried, of at most six."""
+        seen = []
+        lapwing.learn(few, dim=4, on_progress=lambda *step: seen.append(step), **QUICK)
+        *_, last = (step for step in seen if step[0] == "trying out")
+        assert last[1:3] == (1, 1)
+
     def test_saved_and_loaded(self, few, tmp_path):
         rep = lapwing.learn(few, dim=4, **{name: value * 2 for name, value in QUICK.items()})
         rep.save(tmp_path / "phi.safetensors")

@@ -290,7 +290,8 @@ def episodes_at(arena: Arena, starts: list, ends: list, steps: int = 300) -> Eva
     paths = np.repeat(np.array(starts, float)[None], steps + 1, axis=0)
     paths[steps // 2 :] = ends
     reached = np.linalg.norm(np.array(ends) - arena.goal, axis=1) <= arena.goal_radius
-    return EvaluationEpisodes(paths, reached, arena.path_lengths(np.array(ends, float)))
+    left, upright = arena.path_lengths(np.array(ends, float)), np.zeros(len(ends), bool)
+    return EvaluationEpisodes(paths, reached, left, upright)
 
 
 @pytest.fixture

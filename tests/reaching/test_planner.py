@@ -38,3 +38,12 @@ def test_where_no_way_leads_there_is_no_route():
 
 def test_how_far_ahead_goes_with_the_steps_between_landmarks():
     assert usual_ahead(line(9, steps=3.0).graph) == 6.0
+
+
+def test_a_state_past_its_landmark_is_not_sent_back_to_it():
+    """Landmarks are sparse: it is far from the nearest, where its way begins, and farther from the next."""
+    here = np.arange(8)
+    begins, ends = np.append(here, here + 1), np.append(here + 1, here)
+    steps = np.where(here == 2, 400.0, 40.0).astype(np.float32)
+    planner = Planner(Graph(9, begins, ends, np.tile(steps, 2)), np.arange(9.0)[:, None], 5.0)
+    assert planner.way_points(np.array([[1.2]]), np.array([[8.0]]))[0] == 2

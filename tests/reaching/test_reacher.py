@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import lapwing
 from lapwing import Experience
 from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.plane import open_plane, random_walks
-from lapwing.errors import CheckpointError, ConfigError, DatasetError
+from lapwing.errors import CheckpointError, ConfigError, DatasetError, LapwingWarning
 from lapwing.reaching.worlds import MazeWorld, PlaneWorld, roll_out
 
 SMALL = {"transitions": 20_000, "dim": 10, "steps": 300, "batch": 256, "hidden": (64, 64)}
@@ -14,7 +16,8 @@ SMALL = {"transitions": 20_000, "dim": 10, "steps": 300, "batch": 256, "hidden":
 
 @pytest.fixture(scope="module")
 def two_room():
-    return lapwing.reach("TwoRoom", **SMALL)
+    phi = lapwing.learn("TwoRoom", transitions=SMALL["transitions"], dim=SMALL["dim"], steps=300, stop=300)
+    return lapwing.reach("TwoRoom", representation=phi, **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,8 @@ def plane():
     seen, actions = random_walks(open_plane("PlaneTwoRoom"), 40_000, 50, 0, None)
     data = Experience(seen.reshape(-1, 2), [seen.shape[1]] * len(seen), actions=actions.reshape(-1, 2))
     made = {name: value for name, value in SMALL.items() if name != "transitions"}
-    return data, lapwing.reach(data, **(made | {"dim": 15}), landmarks=150)
+    phi = lapwing.learn(data, dim=15, trials=2)
+    return data, lapwing.reach(data, representation=phi, **made, landmarks=150)
 
 
 def test_it_goes_to_any_state_of_a_maze(two_room):
@@ -60,6 +64,20 @@ def test_one_or_a_batch(two_room):
     assert batch.tolist() == [two_room.act(here, goal, noise=0.0)] * 2
     assert two_room.distance(np.stack([here, goal]), goal).shape == (2,)
     assert two_room.distance(goal, goal) < two_room.distance(here, goal)
+
+
+def test_a_goal_that_phi_has_hardly_seen_is_warned_of_once(plane):
+    """φ is as it was, and is told that its data was of the upper part alone."""
+    data, reacher = plane
+    phi = reacher.representation
+    upper = data.observations[data.observations[:, 0] < -0.5][:600]
+    places = replace(reacher.places, embedding=replace(phi, reference=phi.eigenfunctions(upper)))
+    unsure = replace(reacher, places=places)
+    start, seen, unseen = np.array([[-0.8, -0.8], [-0.7, -0.7], [0.8, 0.8]], np.float32)
+    unsure.act(start, seen)  # warnings are errors
+    with pytest.warns(LapwingWarning, match="thinly sampled"):
+        unsure.act(start, unseen)
+    unsure.act(start, unseen + 0.01)
 
 
 def test_a_plan_leads_from_near_the_start_to_the_goal(plane):

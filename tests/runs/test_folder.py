@@ -493,3 +493,27 @@ def test_kill_9_at_twenty_instants_and_resume_gives_the_same_bits(tmp_path):
         assert at_a_checkpoint >= 3
     finally:
         zygote.close()
+
+
+@pytest.mark.parametrize("moved", [3, None], ids=["while it is moved", "while the new one learns"])
+def test_a_finished_run_survives_until_the_one_that_replaces_it_is_finished(finished, monkeypatch, moved):
+    before, moves, move = lapwing.load(finished).sha256(), [], storage.move
+
+    def counted(path, to):
+        moves.append(path)
+        if len(moves) == moved:
+            raise Interrupted
+        move(path, to)
+
+    monkeypatch.setattr(storage, "move", counted)
+    with pytest.raises(Interrupted):
+        learn(finished, overwrite=True, steps=50, on_progress=stop_at("learning", 20))
+    with pytest.raises(Interrupted):
+        learn(finished, overwrite=True, steps=50, on_progress=stop_at("learning", 20))
+    kept = RunFolder(finished / ".replaced")
+    assert kept.finished
+    assert kept.result()["steps"] == 60
+    assert lapwing.load(kept.path).sha256() == before
+    learn(finished, resume=True, steps=50)
+    assert not kept.path.exists()
+    assert RunFolder(finished).result()["steps"] == 50

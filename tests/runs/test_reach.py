@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -43,9 +44,9 @@ def test_a_finished_run_is_evaluated_to_the_same(run):
 
 
 def test_a_resumed_run_is_the_same(run, tmp_path):
-    _, reacher = run
+    finished, reacher = run
     out = tmp_path / "again"
-    lapwing.reach("TwoRoom", out=out, **SMALL)
+    shutil.copytree(finished, out)
     (out / "result.json").unlink()
     (out / "reacher.safetensors").unlink()
     resumed = lapwing.reach("TwoRoom", out=out, resume=True, **SMALL)
@@ -55,9 +56,10 @@ def test_a_resumed_run_is_the_same(run, tmp_path):
         lapwing.reach("TwoRoom", out=out, resume=True, **(SMALL | {"landmarks": 61}))
 
 
-def test_the_command_line_makes_evaluates_and_draws(tmp_path, capsys):
-    out = tmp_path / "run"
-    main(["reach", "TwoRoom", *WORDS, "--hidden", "16", "--out", str(out), "--json"])
+def test_the_command_line_makes_evaluates_and_draws(run, tmp_path, capsys):
+    out, phi = tmp_path / "run", str(run[0] / "representation.safetensors")
+    words = [*WORDS, "--hidden", "16", "--representation", phi]
+    main(["reach", "TwoRoom", *words, "--out", str(out), "--json"])
     made = json.loads(capsys.readouterr().out)
     assert {"landmarks.png", "plan.png", "goal.png", "paths.png", "film.gif"} <= {
         path.name for path in (out / "figures").iterdir()

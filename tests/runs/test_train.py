@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,19 @@ RECIPE = LearnSettings.from_keywords(SMALL)
 def train_shaped(out: Path | None, settings: dict[str, Any] = SHAPED, **how: Any):
     """An agent in FourRoom with a φ that is learned first."""
     return train_agent("FourRoom", AgentSettings(**settings), out, recipe=RECIPE, **how)
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_a_goal_that_phi_has_hardly_seen_is_warned_of(near):
+    """φ of FourRoom knows all of its states, or is told that it saw those of the upper rooms alone."""
+    phi = lapwing.learn("FourRoom", **SMALL)
+    states = GridWorld(read_maze("FourRoom")).observations("position")
+    known = states if near else np.repeat(states[states[:, 0] < 0], 2, axis=0)
+    phi = dataclasses.replace(phi, reference=phi.eigenfunctions(known))
+    goal = SHAPED | {"steps": 1, "evaluate_every": 1}
+    with warnings.catch_warnings(record=True, action="always") as said:
+        train_agent("FourRoom", AgentSettings(**goal), None, representation=phi)
+    assert any("thinly sampled" in str(each.message) for each in said) is not near
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from lapwing.agents.agent import ControlAgent
 from lapwing.agents.evaluation import steps_to_stay, steps_to_success
 from lapwing.envs.arena import BODIES, open_arena
 from lapwing.envs.simulator import Simulator
-from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.errors import CheckpointError, ConfigError
 from lapwing.laplacian.encoders import EncoderSpec, init_encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.mazes import read_maze
@@ -243,7 +243,19 @@ class TestRuns:
         latent = phi.distance(seen[:, :2], np.float32([-2, -2]), "commute")
         away = np.linalg.norm(seen[:, :2] - [-2, -2], axis=1) > 0.6
         assert 0 < away.sum() < 20
-        np.testing.assert_allclose(reward(seen), -0.5 * latent - 0.5 * away, rtol=1e-4, atol=1e-6)
+        found = reward(np.full_like(seen, np.nan), seen)
+        np.testing.assert_allclose(found, -0.5 * latent - 0.5 * away, rtol=1e-4, atol=1e-6)
+
+    def test_relative_values_are_of_what_a_step_gains(self, phi, handed_over):
+        with pytest.raises(Interrupted):
+            train(None, SHAPED | {"relative_values": True}, representation=phi)
+        *_, reward = handed_over[0]
+        before, after = np.split(some_observations(20), 2)
+        after[0, :2] = -2
+        here, there = (phi.distance(seen[:, :2], np.float32([-2, -2]), "commute") for seen in (before, after))
+        away = np.linalg.norm(after[:, :2] - [-2, -2], axis=1) > 0.6
+        gained = 0.5 * (here - there) / (1 - 0.9)
+        np.testing.assert_allclose(reward(before, after), gained - 0.5 * away, rtol=1e-3, atol=1e-4)
 
     def test_hitting_has_the_mean_of_the_other_distances(self, phi, handed_over):
         """In steps it would drown what reaching the goal is worth."""
@@ -252,7 +264,7 @@ class TestRuns:
         seen = some_observations(20)
         steps = phi.distance(seen[:, :2], np.float32([-2, -2]), "hitting")
         scale = phi.soft_distance / np.sum(1 / phi.eigenvalues[1:])
-        found = handed_over[0][-1](seen)
+        found = handed_over[0][-1](seen, seen)
         np.testing.assert_allclose(found, -scale * steps, rtol=1e-3, atol=1e-4 * np.abs(found).max())
 
 
@@ -446,9 +458,19 @@ class TestPhi:
         monkeypatch.setattr(train_ddpg, "path_correlations", lambda *_: {"commute": gate, "l2": straight})
         with warnings.catch_warnings(record=True, action="always") as said, pytest.raises(Interrupted):
             train(None, SHAPED, representation=phi)
-        words = [str(each.message) for each in said if each.category is LapwingWarning]
+        words = [str(each.message) for each in said if "rank correlation" in str(each.message)]
         assert len(words) == warned
         assert all(f"{gate:.2f}" in each and f"{straight:.2f}" in each for each in words)
+
+    @pytest.mark.parametrize("near", [True, False])
+    def test_one_that_has_hardly_seen_the_goal_is_warned_of(self, phi, handed_over, near):
+        """A φ that knows states all over the arena, or those of a corner alone."""
+        corner = np.random.default_rng(0).uniform(1, 2, (400, 2)).astype(np.float32)
+        seen = Simulator(open_arena("PointUMaze")).some_states(400, 0)[:, :2] if near else corner
+        known = dataclasses.replace(phi, reference=phi.eigenfunctions(seen))
+        with warnings.catch_warnings(record=True, action="always") as said, pytest.raises(Interrupted):
+            train(None, SHAPED, representation=known)
+        assert any("thinly sampled" in str(each.message) for each in said) is not near
 
 
 class TestAgent:
@@ -569,7 +591,8 @@ class TestDefaults:
         with pytest.raises(Interrupted):
             lapwing.train(simulator.arena, **TINY, **PLAIN)
         assert handed_over[1][0].arena == simulator.arena, "as it is given"
-        assert reward(np.float32([[-3, 3, 0, 0, 0, 0]])).tolist() == [0]
+        at = np.float32([[-3, 3, 0, 0, 0, 0]])
+        assert reward(at, at).tolist() == [0]
 
     def test_a_maze_without_a_goal_is_given_one(self, handed_over, tmp_path):
         """As the message says that refuses it without."""

@@ -66,3 +66,10 @@ def test_settings_are_checked_again_although_they_equal_others_that_were():
     object.__setattr__(settings, "online", 1)
     with pytest.raises(ConfigError, match="online"):
         checks.check_kinds(settings)
+
+
+@pytest.mark.parametrize(("steps", "given"), [(3000, 3008), (1, 16)])
+def test_steps_that_the_bodies_cannot_share_are_refused_with_a_number_that_they_can(steps, given):
+    with pytest.raises(ConfigError, match=rf"steps.*{given}$"):
+        ControlSettings(steps=steps)
+    ControlSettings(steps=given)

@@ -177,3 +177,14 @@ def test_the_preset_paper_is_the_papers_recipe():
     assert (paper.oversample, paper.rotate) == (0, False)
     assert (paper.transitions, paper.episode_length, paper.stay) == (1_000_000, 50, False)
     assert paper.delta == 1.0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"bumps": 0.5}, {"slowness": 1}, {"keys": (1,)}, {"wrap": 7}, {"observation_key": 3}, {"preset": []}],
+    ids=str,
+)
+def test_a_value_of_another_type_is_refused_by_name(wrong):
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=name):
+        LearnSettings.from_keywords(wrong)

@@ -1,5 +1,6 @@
 """φ learned beside an agent: which pairs it learns from, its steps, and the reward that it gives."""
 
+import dataclasses
 from functools import cache
 from typing import Any
 
@@ -301,7 +302,7 @@ class TestRewards:
         inputs = 2 if space == "goals" else SEEN
         encoder, untrained = mlp(inputs), mlp(inputs, 1)
         online = OnlinePhi(PhiLearner.of(PRESETS["paper-control"]), untrained, form, goal)
-        found = np.asarray(eqx.filter_jit(online.rewards)(encoder, jnp.asarray(seen)))
+        found = np.asarray(eqx.filter_jit(online.rewards)(encoder, jnp.asarray(seen), jnp.asarray(seen)))
         assert found.shape == (8,)
         spec = EncoderSpec("mlp", (inputs,), 3, hidden=(8,))
         fixed = Representation(encoder, spec, np.arange(3.0), np.ones((4, 3)), np.ones((2, 3)), 1.0)
@@ -315,6 +316,13 @@ class TestRewards:
         by_hand = -latent if form == "laplacian" else -0.5 * latent - 0.5 * ~reached
         np.testing.assert_allclose(found, by_hand, rtol=1e-4, atol=1e-5)
         assert found[0] == 0
+        # Above those of standing still.
+        gaining = dataclasses.replace(online, gamma=0.9)
+        before = jnp.asarray(seen[::-1])
+        gained = np.asarray(gaining.rewards(encoder, before, jnp.asarray(seen)))
+        share = 1.0 if form == "laplacian" else 0.5
+        expected = by_hand + share * (latent + (latent[::-1] - latent) / (1 - 0.9))
+        np.testing.assert_allclose(gained, expected, rtol=1e-3, atol=1e-4)
 
     def test_what_phi_sees(self):
         seen, learner = some_observations(), PhiLearner.of(PRESETS["paper-control"])

@@ -22,6 +22,7 @@ from lapwing.shaping.rewards import (
     ToGoal,
     check_form,
     one_step_scale,
+    relative,
 )
 from tests.support import exact
 
@@ -70,6 +71,30 @@ class TestForms:
         there = steps_of(np.array).there
         rewards = FORMS[form](Step(ToGoal(np.nan, np.nan, np.nan), there, np.nan, np.nan))
         np.testing.assert_allclose(rewards, BY_HAND[form])
+
+    @pytest.mark.parametrize("form", ["sparse", "l2", "rawmix", "laplacian", "mix"])
+    def test_values_above_those_of_standing_still(self, form):
+        """In a random chain under a random policy: Q less the distance's share of r(s), for ever."""
+        generator, states, actions = np.random.default_rng(3), 6, 3
+        after = generator.integers(states, size=(states, actions))
+        policy = generator.dirichlet(np.ones(actions), size=states)
+        raw, latent = generator.uniform(0, 3, (2, states))
+        to = ToGoal(raw, raw < 1, latent)
+        assert 0 < to.reached.sum() < states
+        here, there = (ToGoal(*(part[at] for part in to)) for at in (np.arange(states)[:, None], after))
+        step = Step(here, there, False, GAMMA)
+
+        def values(rewards):
+            """Q, by the linear equations of Bellman."""
+            flow = np.zeros((states * actions,) * 2)
+            for pair, following in enumerate(after.ravel()):
+                flow[pair, following * actions : (following + 1) * actions] = policy[following]
+            solved = np.linalg.solve(np.eye(len(flow)) - GAMMA * flow, np.ravel(rewards))
+            return solved.reshape(states, actions)
+
+        far = {"sparse": 0 * raw, "l2": raw, "rawmix": raw / 2, "laplacian": latent, "mix": latent / 2}[form]
+        above = values(FORMS[form](step)) + far[:, None] / (1 - GAMMA)
+        np.testing.assert_allclose(values(relative(form, step)), above, atol=1e-9)
 
     @pytest.mark.parametrize("form", ["sparse", "l2", "rawmix"])
     def test_forms_without_phi_do_without_latent_distances(self, form):

@@ -41,8 +41,8 @@ from lapwing.settings.checks import check_size
 from lapwing.shaping.online import OnlinePhi, PhiState
 from lapwing.timing import stopwatch
 
-Reward = Callable[[np.ndarray], np.ndarray]
-"""The reward of arriving at each of these observations."""
+Reward = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""The reward of each step from the first observations to the second."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def train_in_arena(
     Args:
         simulator: of the arena.
         settings: of the agent, with a `critic_rate`.
-        reward: of arriving at observations, by a fixed φ or none; or φ that is learned online.
+        reward: of steps between observations, by a fixed φ or none; or φ that is learned online.
         checkpoints: where to keep the state between evaluations, and to resume from.
         on_chunk: called with (step, last step, metrics) at the start and after each evaluation.
     """
@@ -273,8 +273,8 @@ class Trainer:
         """The bodies a step further, what came of it in the replay, and new episodes begun."""
         simulator, bodies = self.simulator, np.arange(self.settings.envs)
         rows = simulator.step(state.rows, actions)
-        after = simulator.observe(rows)
-        values = (simulator.observe(state.rows), actions, self.reward(after) if self.reward else 0.0, after)
+        before, after = simulator.observe(state.rows), simulator.observe(rows)
+        values = (before, actions, self.reward(before, after) if self.reward else 0.0, after)
         for array, value in zip(state.replay, values, strict=True):
             array[t] = value
         over = self.schedule.elapsed(t + 1, bodies) == 0
@@ -345,7 +345,8 @@ def _learn(
         if online is not None:
             phi, metrics = online.learner.update(phi, *pair)
             # φ changes with every step, so rewards are those of now, not of when the step was taken.
-            batch = batch._replace(rewards=online.rewards(phi.encoder, batch.next_observations))
+            now = online.rewards(phi.encoder, batch.observations, batch.next_observations)
+            batch = batch._replace(rewards=now)
         learner, more = update(learner, optimisers, batch, gamma, target_rate)
         return eqx.filter((learner, phi), eqx.is_array), metrics | more
 

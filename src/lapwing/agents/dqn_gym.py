@@ -51,7 +51,10 @@ def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
     """The Q network for an environment's spaces; spaces that it cannot take are refused by name."""
     seen, actions = env.observation_space, env.action_space
     if not isinstance(actions, gymnasium.spaces.Discrete):
-        raise ConfigError(f"DQN needs a Discrete action space, not {actions}; choose another environment")
+        raise ConfigError(
+            f"DQN needs a Discrete action space, not {actions}; choose another environment, or wrap it in "
+            "lapwing.LaplacianReward for an agent of another library, such as Stable-Baselines3's SAC"
+        )
     n_actions = int(actions.n)
     if isinstance(seen, gymnasium.spaces.Discrete):
         return dqn.q_spec((), int(seen.n), n_actions, hidden)

@@ -22,11 +22,17 @@ class EvaluationEpisodes(NamedTuple):
     reached: np.ndarray
     """Whether the goal was ever reached, from each start."""
     left: np.ndarray
-    """The length of the shortest path to the goal at the end."""
+    """The length of the shortest path to the goal at the end,"""
+    overturned: np.ndarray
+    """and whether the body then lies on its back, from where it can no longer walk."""
 
     def measures(self) -> dict[str, float]:
-        """The share of starts from which the goal is reached, and the mean distance that is left."""
-        return {"success": float(self.reached.mean()), "distance": float(self.left.mean())}
+        """Shares of starts that reach the goal, and that end overturned; the mean distance left."""
+        return {
+            "success": float(self.reached.mean()),
+            "distance": float(self.left.mean()),
+            "overturned": float(self.overturned.mean()),
+        }
 
 
 def evaluate_policy(simulator: Simulator, policy: Callable[[np.ndarray], Any]) -> EvaluationEpisodes:
@@ -40,7 +46,8 @@ def evaluate_policy(simulator: Simulator, policy: Callable[[np.ndarray], Any]) -
         paths.append(rows[:, 1:3])
     paths = np.stack(paths)
     reached = np.linalg.norm(paths - arena.goal, axis=-1) <= arena.goal_radius
-    return EvaluationEpisodes(paths, reached.any(axis=0), arena.path_lengths(paths[-1]))
+    left = arena.path_lengths(paths[-1])
+    return EvaluationEpisodes(paths, reached.any(axis=0), left, simulator.overturned(rows))
 
 
 def evaluation_steps(steps: int, every: int) -> np.ndarray:

@@ -74,6 +74,11 @@ class Learn(RunOptions, LearnSettings):
     GridMaze-32, or a text file), the same with continuous positions (PlaneFourRoom, or Plane:my_maze.txt), an
     arena (PointUMaze, PointHookMaze, AntUMaze, AntHookMaze, or Point:my_maze.txt), gym:ENV_ID,
     gym:FILE.py:NAME, an .npz or .hdf5 file or a folder of data, minari:NAME, or ogbench:NAME."""
+    hosts: Annotated[
+        str | None, tyro.conf.arg(metavar="auto|ADDRESS:PORT,NUMBER/COUNT", help_behavior_hint="")
+    ] = None
+    """Learn from a folder of shards as one process of a job: auto, as SLURM or Open MPI say; or the address
+    of process 0, the number of this process from 0, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,13 @@ class Data:
     lapwing data inspect walks.npz: episodes, lengths, shapes, ranges, NaN, and whether states repeat.
 
     lapwing data inspect minari:point/umaze-v0 --observation-key observation: a part of Dict observations.
+
+    lapwing data shard walks --shards 8: divide a folder of episodes for several processes to learn from.
     """
 
-    action: Annotated[tyro.conf.Positional[Literal["inspect"]], tyro.conf.arg(metavar="inspect")]
+    action: Annotated[
+        tyro.conf.Positional[Literal["inspect", "shard"]], tyro.conf.arg(metavar="inspect|shard")
+    ]
     """What to do with it."""
     source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
     """An .npz or .hdf5 file, a folder of lapwing.save_episodes, minari:NAME, or ogbench:NAME."""
@@ -93,6 +102,12 @@ class Data:
     """Which part of Dict observations to look at."""
     keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
     """Which array of a file is which, where it has names of its own: observations=obs ends=done."""
+    shards: Annotated[int | None, tyro.conf.arg(help_behavior_hint="(with shard)")] = None
+    """Into how many shards."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: FILE-shards)")] = (
+        None
+    )
+    """Where the shards go."""
     json: bool = False
     """Print what was found as one line of JSON on standard output."""
 

@@ -46,11 +46,19 @@ def _learn(command: Learn) -> None:
             "name a target: lapwing learn FourRoom, a maze .txt, a data .npz or .hdf5, gym:ENV_ID, "
             "minari:NAME, or ogbench:NAME"
         )
+    if command.hosts is not None:
+        from lapwing.cli.hosts import learn_on_hosts
+
+        learn_on_hosts(command)
     settings = command.settings()
     run_in_folder(command, partial(run, read_source(command.target), settings), _show)
 
 
 def _data(command: Data) -> None:
+    if command.action == "shard":
+        return _shard(command)
+    if command.shards is not None or command.out is not None:
+        raise ConfigError("shards and out go with lapwing data shard; leave them out")
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.cli.report import inspection_table
     from lapwing.progress import uncounted
@@ -65,6 +73,21 @@ def _data(command: Data) -> None:
         console.print(inspection_table(found))
     if found.problem is not None:
         raise DatasetError(found.problem)
+
+
+def _shard(command: Data) -> None:
+    from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.data.shards import shard
+    from lapwing.progress import within
+
+    if command.shards is None:
+        raise ConfigError("shards must be given: lapwing data shard FOLDER --shards 8")
+    console = stderr_console()
+    with progress_bar(console) as on_progress:
+        folder = shard(command.source, command.shards, command.out, on_shard=within("sharding", on_progress))
+    console.print(f"{folder}: {command.shards} shards; lapwing learn {folder}", soft_wrap=True)
+    if command.json:
+        print(json.dumps({"folder": str(folder), "shards": command.shards}))
 
 
 def _evaluate(command: Evaluate) -> None:

@@ -8,7 +8,7 @@ import importlib
 import io
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lapwing.cli.commands import COMMANDS
 from lapwing.cli.flags import as_typed
@@ -22,11 +22,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a console or a pipe that has no φ gets a question mark
             stream.reconfigure(errors="replace")
+    carry_out(lambda: _parsed_and_run(arguments))
+
+
+def _parsed_and_run(arguments: list[str]) -> None:
+    command = parse(arguments)
+    _load()
+    COMMANDS[type(command)](command)
+
+
+def carry_out(work: Callable[[], None]) -> None:
+    """Do what a command does, with warnings as lines, and a user's mistake as a sentence and exit code 2."""
     try:
-        command = parse(arguments)
         _show_warnings_as_lines()
-        _load()
-        COMMANDS[type(command)](command)
+        work()
     except LapwingError as error:
         print(f"lapwing: {as_typed(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None

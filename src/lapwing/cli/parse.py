@@ -106,6 +106,11 @@ def _kinds(command: str, target: str) -> tuple[type, ...]:
 
 
 def _check_command(arguments: list[str]) -> None:
+    if arguments and arguments[0] in ("completion", "completions"):
+        raise ConfigError(
+            f"unknown command {arguments[0]!r}; lapwing --tyro-print-completion bash (or zsh) prints what "
+            "the shell needs"
+        )
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], COMMANDS)}")
 

@@ -94,7 +94,7 @@ def _is_noise(measured: dict[str, Any]) -> bool:
 def _against_lacking(settings: dict[str, Any]) -> str:
     if settings["encoder"] != "bumps":
         return "leave --encoder, --estimator and --steps out, so that bumps in closed form are chosen."
-    return f"more --trials (now {settings['trials']}), and leave --bumps and the like out; or more episodes."
+    return f"more --trials (now {settings['trials']}), or more episodes."
 
 
 def _against_truth(result: dict[str, Any]) -> Verdict:
@@ -124,7 +124,11 @@ def _by_gap(result: dict[str, Any]) -> Verdict:
 
 
 def _use(result: dict[str, Any]) -> str:
-    return f'lapwing.load("{result["run"]}").distance(a, b) in Python.'
+    run = result["run"]
+    return (
+        f'lapwing explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
+        f'lapwing.LaplacianReward(env, "{run}", goal).'
+    )
 
 
 def trusted_indices(measured: dict[str, Any]) -> list[int]:

@@ -229,6 +229,11 @@ class Experience:
         within = np.repeat(chosen, self.lengths)
         return self._part(within, self.lengths[chosen])
 
+    def joined(self, other: "Experience") -> "Experience":
+        """The episodes of both, of the same observations; without actions and rewards."""
+        seen = np.concatenate([self.observations, other.observations])
+        return Experience(seen, np.concatenate([self.lengths, other.lengths]), self.table, shrunk=self.shrunk)
+
     def split(self, share: float) -> tuple["Experience", "Experience"]:
         """Two parts, the second with about this share of the episodes.
 

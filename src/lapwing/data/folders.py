@@ -29,7 +29,7 @@ from lapwing.storage import (
 
 MANIFEST, UNFINISHED = "manifest.json", ".unfinished"
 FORMAT = 1
-_KIND = "lapwing experience"
+_KIND, SHARDS = "lapwing experience", "lapwing shards"
 _FILES = tuple(f"{name}.npy" for name in (*FIELDS, "lengths", "table"))
 
 
@@ -39,6 +39,15 @@ def is_data_folder(path: Path) -> bool:
         return (path / MANIFEST).is_file()
     except OSError:  # no file can have such a name
         return False
+
+
+def kind_of_folder(path: Path) -> str | None:
+    """What the manifest of a folder says it holds; None where there is no manifest, or a damaged one."""
+    try:
+        manifest = read_json(path / MANIFEST) if is_data_folder(path) else None
+    except (CheckpointError, StorageError):
+        return None
+    return manifest.get("kind") if isinstance(manifest, dict) else None
 
 
 def without_manifest(folder: Path) -> str:
@@ -125,6 +134,10 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise DatasetError(
             f"{folder / MANIFEST} is damaged: it is not JSON; write the folder again"
         ) from error
+    if isinstance(manifest, dict) and manifest.get("kind") == SHARDS:
+        raise DatasetError(
+            f"{folder} holds shards, which lapwing learn takes; name one of them, {folder / 'shard-000'}"
+        )
     if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
         raise DatasetError(
             f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"

@@ -140,7 +140,8 @@ def view_of(space: gymnasium.Space, key: str | None = None) -> View:
     raise ConfigError(
         f"observations of type {type(space).__name__} cannot be embedded; wrap the environment so that "
         "it gives a Box, Discrete, MultiDiscrete, MultiBinary or Dict observation "
-        "(gymnasium.wrappers.FlattenObservation, for instance)"
+        "(gymnasium.wrappers.FlattenObservation, for instance; on the command line --wrap "
+        "gymnasium.wrappers:FlattenObservation)"
     )
 
 

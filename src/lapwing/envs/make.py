@@ -103,7 +103,10 @@ def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:
     try:
         env = make()
     except Exception as error:  # an environment's constructor may raise anything
-        raise ConfigError(f"Gymnasium cannot make {env_id}: {error}") from error
+        remedy = (
+            "; it is called without arguments, so give them defaults" if "() missing" in str(error) else ""
+        )
+        raise ConfigError(f"cannot make {env_id}: {error}{remedy}") from error
     refuse_vec_env(env)
     if not isinstance(env, Env):
         raise ConfigError(f"{env_id} gives {type(env).__name__}, not an environment; return a gymnasium.Env")
@@ -162,7 +165,9 @@ def _makes_env(value: object, module: ModuleType) -> bool:
     """Whether it may be meant: what the file itself defines, not what it imports."""
     if getattr(value, "__module__", None) != module.__name__:
         return False
-    return issubclass(value, gymnasium.Env) if isinstance(value, type) else callable(value)
+    if isinstance(value, type):
+        return issubclass(value, gymnasium.Env) and not issubclass(value, gymnasium.Wrapper)
+    return callable(value)
 
 
 def run_file(path: Path) -> ModuleType:

@@ -135,6 +135,13 @@ class Simulator:
             rows = self.step(rows, generator.uniform(-1, 1, (count, self.n_actions)))
         return self.observe(rows)
 
+    def overturned(self, rows: np.ndarray) -> np.ndarray:
+        """Which bodies lie on their back: an Ant whose torso is tilted by more than a right angle."""
+        if self.arena.body.name != "Ant":
+            return np.zeros(len(rows), bool)
+        _, x, y, _ = rows[:, 4:8].T  # the torso's orientation, a unit quaternion
+        return 1 - 2 * (x**2 + y**2) < 0
+
     def observe(self, rows: np.ndarray) -> np.ndarray:
         """Positions, the heading of a Point wrapped to [-π, π], and velocities, in single precision."""
         seen = rows[:, 1:].copy()

@@ -1,4 +1,7 @@
-"""Wrappers for collecting: past termination, and any by name, as `gymnasium.wrappers:AtariPreprocessing`."""
+"""Wrappers for collecting: past termination, absorbing ends, and any by name.
+
+A name is as `gymnasium.wrappers:AtariPreprocessing`.
+"""
 
 import ast
 import re
@@ -8,9 +11,11 @@ from pathlib import Path
 from typing import Any, SupportsFloat
 
 import gymnasium
+from gymnasium.utils import RecordConstructorArgs
 
 from lapwing.envs.make import import_module, run_file
 from lapwing.errors import ConfigError, nearest
+from lapwing.settings.checks import checked
 
 
 class PastTermination(gymnasium.Wrapper):
@@ -30,6 +35,48 @@ class PastTermination(gymnasium.Wrapper):
         """One step, which does not terminate."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return observation, reward, False, truncated, info | {"terminated": bool(terminated)}
+
+
+class AbsorbingEnd(gymnasium.Wrapper, RecordConstructorArgs):
+    """An environment that stays where an episode terminated: its last observation is given for steps more.
+
+    For collecting, where an environment refuses to be stepped past its end. The state that an episode ends in
+    then counts in the chain as one that leads to itself. `PastTermination` is better where it can be had.
+
+    Args:
+        env: any environment.
+        steps: how many steps are added, whatever the actions; then the episode terminates.
+
+    Example:
+        >>> env = AbsorbingEnd(gymnasium.make("FrozenLake-v1", is_slippery=False), steps=2)
+        >>> _ = env.reset(seed=0)
+        >>> [env.step(move)[::2][:2] for move in (1, 2, 1, 1)]  # down, then into a hole, which stays
+        [(4, False), (5, False), (5, False), (5, True)]
+    """
+
+    def __init__(self, env: gymnasium.Env, steps: int = 20):
+        RecordConstructorArgs.__init__(self, steps=steps)
+        gymnasium.Wrapper.__init__(self, env)
+        self._steps, self._left = checked("steps", steps, whole=True, least=1), 0
+        self._last: tuple[Any, SupportsFloat, dict[str, Any]] | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        self._last = None
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step, or one more in the state that is the last."""
+        if self._last is not None:
+            self._left -= 1
+            observation, reward, info = self._last
+            return observation, reward, self._left <= 0, False, info
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if terminated:
+            self._last, self._left = (observation, reward, info), self._steps
+        return observation, reward, False, truncated and not terminated, info
 
 
 def wrapped(env: gymnasium.Env, names: Iterable[str]) -> gymnasium.Env:

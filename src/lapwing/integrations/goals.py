@@ -4,7 +4,6 @@ Everything is NumPy, for one observation or a batch with a goal each, and φ of 
 observation has the same distance alone and in a batch, to the last bit, and the goal itself has 0.
 """
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -14,9 +13,9 @@ import numpy as np
 from gymnasium import spaces
 
 from lapwing.data.observations import View, view_of
-from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import checked_batch
-from lapwing.laplacian.coverage import Coverage
+from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.distances import check_distance, euclidean, measure_of
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation
@@ -237,17 +236,12 @@ class RewardShaper:
 
     def _warn_if_thinly_sampled(self) -> None:
         """Say once if φ was learned from hardly any state near the goal."""
-        times = None if self._coverage is None else self._coverage.times_too_far(self._goal_phi)
-        if times is None:
-            return
-        self._coverage = None
-        warnings.warn(
-            "the goal lies in thinly sampled states, so its distance may lead elsewhere: in the embedding it "
-            f"is {times:.0f} times as far from the data that φ was learned from as is usual; collect past "
-            "the end of episodes (past_termination=True), or with a policy that comes to the goal",
-            LapwingWarning,
-            stacklevel=5,
-        )
+        remedy = "collect past termination (past_termination=True), or with a policy that comes to the goal"
+        many = self.follows_goal or len(self._batch) > 0
+        if self._coverage and warn_if_thin(
+            self._coverage, self._goal_phi, remedy, of_many=many, stacklevel=5
+        ):
+            self._coverage = None
 
     def _check_fits(self, goal: Any) -> None:
         """Refuse a φ of other observations or, where it embeds goal vectors, of others than these."""

@@ -1,16 +1,18 @@
 """Functions of observations that are combined in closed form: slow coordinates, and bumps over them."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import scipy.linalg
 from scipy.cluster.vq import kmeans2
 from scipy.spatial import KDTree
 
+from lapwing.data.experience import Experience
 from lapwing.laplacian.ritz import Moments, mean_moments, pair_moments, rayleigh_ritz
 
 ROWS = 4_096
@@ -19,6 +21,8 @@ MOST_INPUTS, MOST_COORDINATES = 100, 32
 """Larger observations are reduced to so many principal components; so many of the slowest are used."""
 IMAGE_INPUTS, PER_INPUT = 600, 20
 """So many of images, where what moves is a small part; and so many transitions for each."""
+BYTES = 1 << 25
+"""Observations are read in batches of this size."""
 PASSES, SPARE = 2, 20
 """Passes over the rows that find principal components, and so many directions more than wanted."""
 
@@ -41,6 +45,7 @@ class Pairs(NamedTuple):
         return mean_moments((pair_moments(*part.mapped(function)), len(part.here)) for part in parts)
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """Observations as vectors of moderate size: standardised, or the largest principal components."""
@@ -117,6 +122,7 @@ def _spread(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.sqrt(squares / len(rows))
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Basis:
     """Functions of vectors: linear coordinates, and bumps over them."""
@@ -142,6 +148,7 @@ class Basis:
         return features
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Combined:
     """Linear combinations of the functions of a basis: what a stage gives to the next."""
@@ -202,3 +209,28 @@ def as_vectors(observations: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
     """One row an observation, as new numbers of this type; bytes become numbers in [0, 1]."""
     flat = observations.reshape(len(observations), -1)
     return np.divide(flat, 255, dtype=dtype) if np.issubdtype(flat.dtype, np.integer) else flat.astype(dtype)
+
+
+def pair_batches(experience: Experience, reduction: Reduction, most: int) -> Iterator[Pairs]:
+    """Transitions, all or `most` of them at random, both ends reduced."""
+    numbers = np.arange(min(experience.n_transitions, most))
+    if experience.n_transitions > most:
+        numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
+    begins, batch = experience.transitions(numbers), at_once(experience)
+    for at in range(0, len(begins), batch):
+        here = begins[at : at + batch]
+        both, where = np.unique(np.concatenate([here, here + 1]), return_inverse=True)  # most are both ends
+        reduced = reduction(experience.observe(both))
+        yield Pairs(*(reduced[end] for end in np.split(where, 2)))
+
+
+def observed(experience: Experience, indices: np.ndarray) -> Iterator[np.ndarray]:
+    """Observations in batches of bounded size."""
+    batch = at_once(experience)
+    for begin in range(0, len(indices), batch):
+        yield experience.observe(indices[begin : begin + batch])
+
+
+def at_once(experience: Experience) -> int:
+    """How many observations a batch has."""
+    return max(1, min(8_192, BYTES // max(1, experience.observe(np.zeros(1, int)).nbytes)))

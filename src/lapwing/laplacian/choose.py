@@ -19,6 +19,7 @@ from lapwing.laplacian.objectives import check_objective
 from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
 from lapwing.laplacian.shortfalls import warn_of_shortfalls
+from lapwing.laplacian.spread import check_spread
 from lapwing.laplacian.target import Target
 from lapwing.laplacian.train import encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
@@ -129,6 +130,8 @@ def by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     }
     resolved = ResolvedSettings(**(vars(settings) | chosen))
     encoder_spec(target, resolved)  # refuses an encoder that does not take such observations
+    if target.shards is not None:
+        check_spread(resolved, target.shards.count)
     if encoder == "fourier" and settings.fourier_bandwidth is None:
         resolved = dataclasses.replace(resolved, fourier_bandwidth=_bandwidth(resolved, target))
     return resolved
@@ -158,6 +161,8 @@ def _by_trials(
         if trial.score < closed_form.BETTER * tried[0].score:
             better = [trial, *(other for other in tried if other is not trial)]
             return choose(network, target)[0], better
+    if on_trial:
+        on_trial(len(tried), len(tried), {})  # where more would not help, they are fewer than was said
     best = tried[0]
     values = np.pad(best.eigenvalues, (0, max(0, resolved.dim - len(best.eigenvalues))), mode="edge")
     return _with_choice(settings, resolved, target, best, values), tried
@@ -197,7 +202,7 @@ def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSett
 def _network_trial(settings: LearnSettings, target: Target) -> Trial:
     """A network, trained on what bumps are fitted on and scored as they are."""
     fit, validation = target.learned_from.split(closed_form.VALIDATION)
-    part = dataclasses.replace(target, experience=fit, held_out=0.0)
+    part = dataclasses.replace(target, experience=fit, held_out=0.0, shards=None)
     resolved = choose(settings, part)[0]
     embed_all = partial(embed_batch, train(part, resolved).encoder)
     most = closed_form.SOME_PAIRS

@@ -12,7 +12,6 @@ map of Noé and Clementi, 2015). Noise and fast velocities so weigh little, and 
 Those of a further stage are the functions that the stage before it gives.
 """
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,13 +23,17 @@ import numpy as np
 
 from lapwing.data.experience import Experience
 from lapwing.errors import DatasetError
+from lapwing.laplacian import hosts
 from lapwing.laplacian.bases import (
     Basis,
     Combined,
     Coordinates,
     Pairs,
     Reduction,
+    at_once,
     components_of,
+    observed,
+    pair_batches,
     spread_centres,
 )
 from lapwing.laplacian.bumps import Bumps
@@ -38,6 +41,7 @@ from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.laplacian.objectives.drawing import surviving_scale
 from lapwing.laplacian.ritz import Moments, mean_moments, rayleigh_ritz, ritz_by_cutoff
+from lapwing.laplacian.shards import Shards
 from lapwing.progress import OnChunk, report_begin
 
 SLOWNESSES = (0.5, 1.0, 0.0)
@@ -65,8 +69,6 @@ SOME_ROWS = 20_000
 """So many observations are clustered."""
 PER_BUMP = 10
 """At least so many transitions there are for each bump."""
-BYTES = 1 << 25
-"""Observations are read in batches of this size."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Study:
         fitted_on = self.parts[0]
         drawn = np.random.default_rng(seed).integers(len(fitted_on.observations), size=SOME_ROWS)
         drawn.sort()
-        spaced = drawn[:: -(-SOME_ROWS // _at_once(fitted_on))]  # as many as fit, from all of the data
+        spaced = drawn[:: -(-SOME_ROWS // at_once(fitted_on))]  # as many as fit, from all of the data
         most = components_of(fitted_on.observation_shape, fitted_on.n_transitions)
         self.reduction = Reduction.of(fitted_on.observe(spaced), most=most)
         if not self.reduction.matrix.any():
@@ -127,7 +129,7 @@ class Study:
                 f"{len(fitted_on.observations):,} of {len(learned_from.observations):,} observations, which "
                 "functions are fitted to, are all the same; collect more of the others"
             )
-        self.rows = np.concatenate([self.reduction(batch) for batch in _observed(fitted_on, drawn)])
+        self.rows = np.concatenate([self.reduction(batch) for batch in observed(fitted_on, drawn)])
         """Some observations."""
 
     @cached_property
@@ -300,6 +302,7 @@ def fit(
     beta: float,
     delta: float,
     study: Study | None = None,
+    shards: Shards | None = None,
 ) -> tuple[Bumps, EncoderSpec]:
     """The minimiser of the loss over the chosen functions, from every episode that is learned from.
 
@@ -313,20 +316,30 @@ def fit(
         beta: β.
         delta: δ.
         study: that of `choose`, if it is known.
+        shards: what the moments are summed over, where the episodes are a sample of it.
     """
     study = study or Study(learned_from, dim, seed)
     for stage in choice[:-1]:
         study = study.behind(study.fitted(stage))
     basis = study.basis(choice[-1])
     most = int(MOST_PRODUCTS / (len(basis.centres) + basis.projection.shape[1]) ** 2)
-    moments = mean_moments(
-        (_through(study.stages, pairs).moments(basis), len(pairs.here))
-        for pairs in _pair_batches(learned_from, study.reduction, most)
-    )
+    reduction, stages = study.reduction, study.stages
+    if shards is not None:
+        reduction, stages, basis = hosts.as_in_first((reduction, stages, basis))
+
+    def fitted(part: Experience, some: int) -> tuple[Moments, int]:
+        moments = mean_moments(
+            (_through(stages, pairs).moments(basis), len(pairs.here))
+            for pairs in pair_batches(part, reduction, some)
+        )
+        return moments, min(part.n_transitions, some)
+
+    moments = fitted(learned_from, most)[0] if shards is None else shards.mean_moments(fitted, most)
     ritz = rayleigh_ritz(*moments, dim + oversample, cutoff=choice[-1].cutoff)
     scale = surviving_scale(multi_step_eigenvalues(ritz.eigenvalues, lam), beta, delta)
-    stages = (*study.stages, Combined(basis, ritz.coefficients * scale))
-    encoder, spec = encoder_of(study.reduction, stages, learned_from.observation_shape)
+    stages = (*stages, Combined(basis, ritz.coefficients * scale))
+    encoder, spec = encoder_of(reduction, stages, learned_from.observation_shape)
+    encoder = encoder if shards is None else hosts.as_in_first(encoder)
     return encoder, spec.shrunk_by(learned_from.shrinking)
 
 
@@ -365,30 +378,5 @@ def encoder_of(
 
 
 def _reduced_pairs(experience: Experience, reduction: Reduction) -> Pairs:
-    batches = list(_pair_batches(experience, reduction, SOME_PAIRS))
+    batches = list(pair_batches(experience, reduction, SOME_PAIRS))
     return Pairs(*(np.concatenate(ends) for ends in zip(*batches, strict=True)))
-
-
-def _pair_batches(experience: Experience, reduction: Reduction, most: int) -> Iterator[Pairs]:
-    """Transitions, all or `most` of them at random, both ends reduced."""
-    numbers = np.arange(min(experience.n_transitions, most))
-    if experience.n_transitions > most:
-        numbers = np.sort(np.random.default_rng(0).integers(experience.n_transitions, size=most))
-    begins, batch = experience.transitions(numbers), _at_once(experience)
-    for at in range(0, len(begins), batch):
-        here = begins[at : at + batch]
-        both, where = np.unique(np.concatenate([here, here + 1]), return_inverse=True)  # most are both ends
-        reduced = reduction(experience.observe(both))
-        yield Pairs(*(reduced[end] for end in np.split(where, 2)))
-
-
-def _observed(experience: Experience, indices: np.ndarray) -> Iterator[np.ndarray]:
-    """Observations in batches of bounded size."""
-    batch = _at_once(experience)
-    for begin in range(0, len(indices), batch):
-        yield experience.observe(indices[begin : begin + batch])
-
-
-def _at_once(experience: Experience) -> int:
-    """How many observations a batch has."""
-    return max(1, min(8_192, BYTES // max(1, experience.observe(np.zeros(1, int)).nbytes)))

@@ -125,8 +125,7 @@ class DiskEstimator(eqx.Module):
     def of(cls, experience: Experience, settings: ResolvedSettings) -> "DiskEstimator":
         """With nothing read yet."""
         drawn = 2 if settings.estimator == "pairwise" else 4
-        a_step = drawn * settings.batch * max(1, experience.observations[:1].nbytes)
-        steps = min(max(1, READ_AT_ONCE // a_step), max(1, settings.steps // CHUNKS))
+        steps = steps_at_once(experience, settings, drawn)
         shape = (steps, drawn, settings.batch, *experience.observation_shape)
         return cls(jnp.zeros(shape, experience.observations.dtype), jnp.int32(0), experience, settings)
 
@@ -137,10 +136,7 @@ class DiskEstimator(eqx.Module):
 
     def at(self, begin: int, end: int) -> "DiskEstimator":
         """For these steps, at most `most_steps`; the same numbers whatever the chunks."""
-        flat = np.concatenate([self._indices(step) for step in range(begin, end)])
-        order = np.argsort(flat)  # a file is read from its beginning to its end
-        rows = np.empty((len(flat), *self.experience.observation_shape), self.experience.observations.dtype)
-        rows[order] = self.experience.observe(flat[order])
+        rows = read_at(self.experience, np.concatenate([self._indices(step) for step in range(begin, end)]))
         batches = np.zeros(self.batches.shape, rows.dtype)
         batches[: end - begin] = rows.reshape(end - begin, *self.batches.shape[1:])
         return DiskEstimator(jnp.asarray(batches), jnp.int32(begin), self.experience, self.settings)
@@ -159,6 +155,21 @@ class DiskEstimator(eqx.Module):
         phi = jax.vmap(embed, in_axes=(None, 0))(encoder, seen.reshape(-1, *seen.shape[2:]))
         drawn = jnp.split(phi, len(seen))
         return PairwiseBatch(*drawn) if len(seen) == 2 else SampledBatch(*drawn)
+
+
+def steps_at_once(experience: Experience, settings: ResolvedSettings, drawn: int) -> int:
+    """How many steps are read for at a time, with so many batches in each."""
+    a_step = drawn * settings.batch * max(1, experience.observations[:1].nbytes)
+    return min(max(1, READ_AT_ONCE // a_step), max(1, settings.steps // CHUNKS))
+
+
+def read_at(experience: Experience, indices: np.ndarray) -> np.ndarray:
+    """The observations at indices of any shape, read from the beginning of a file to its end."""
+    flat = indices.reshape(-1)
+    order = np.argsort(flat)
+    rows = np.empty((len(flat), *experience.observation_shape), experience.observations.dtype)
+    rows[order] = experience.observe(flat[order])
+    return rows.reshape(*indices.shape, *experience.observation_shape)
 
 
 def lam_at(settings: ResolvedSettings, step):

@@ -13,7 +13,7 @@ import numpy as np
 from lapwing._version import __version__
 from lapwing.data.experience import Experience
 from lapwing.errors import LapwingWarning
-from lapwing.laplacian import closed_form
+from lapwing.laplacian import closed_form, hosts
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
@@ -60,8 +60,23 @@ def learn_target(
 ) -> Representation:
     """The representation of `target`, learned by these settings, with `objective` if it is the user's own."""
     with uncounted("preparing", on_progress):
-        resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
+        resolved, tried = agreed_choice(settings, target, on_progress)
     return learn_resolved(target, resolved, tried=tried, objective=objective, on_progress=on_progress)[0]
+
+
+def agreed_choice(
+    settings: LearnSettings, target: Target, on_progress: OnProgress | None = None
+) -> tuple[ResolvedSettings, list[Trial]]:
+    """What `choose` says; of shards, what it says in the first process."""
+    if target.shards is None:
+        return choose(settings, target, on_trial=within("trying out", on_progress))
+
+    def chosen() -> dict[str, Any]:
+        resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
+        return {"resolved": resolved.as_json(), "tried": [trial.as_json() for trial in tried]}
+
+    told = hosts.told_by_first(chosen)
+    return ResolvedSettings.from_json(told["resolved"]), [Trial.from_json(one) for one in told["tried"]]
 
 
 def learn_resolved(
@@ -151,6 +166,7 @@ def _solved(
         beta=settings.beta,
         delta=settings.delta,
         study=target.study(settings.dim, settings.seed),
+        shards=target.shards,
     )
 
 
@@ -221,7 +237,7 @@ def represent(
                 "lapwing": __version__,
                 "jax": jax.__version__,
                 "python": platform.python_version(),
-                "transitions": target.experience.n_transitions if target.experience else None,
+                "transitions": target.n_transitions,
                 "states": target.n_states,
             },
         },
@@ -258,6 +274,11 @@ def _moments(target: Target, embed: Embed, most: int) -> Moments:
     """
     if target.states is not None:
         return moments_of_chain(target.one_step, embed(target.states))
+    if target.shards is not None:
+        return target.shards.mean_moments(
+            lambda part, some: (moments_of_experience(part, embed, most=some), min(part.n_transitions, some)),
+            most,
+        )
     return moments_of_experience(target.learned_from, embed, most=most)
 
 

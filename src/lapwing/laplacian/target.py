@@ -16,6 +16,7 @@ from lapwing.data.memory_map import BYTES_AT_ONCE
 from lapwing.data.minari import MinariData
 from lapwing.data.ogbench import OGBenchData
 from lapwing.data.open import check_settings, open_experience
+from lapwing.data.shards import is_sharded
 from lapwing.data.shrink import shrinking_of
 from lapwing.data.source import DataFile, GymEnv, Source, read_source
 from lapwing.envs.arena import Arena
@@ -27,6 +28,7 @@ from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import Chain, empirical_chain, graph_chain, true_chain
 from lapwing.laplacian.closed_form import VALIDATION, Study
 from lapwing.laplacian.cost import announce
+from lapwing.laplacian.shards import Shards, open_shards
 from lapwing.mazes import Maze
 from lapwing.settings.learn import LearnSettings
 
@@ -63,6 +65,8 @@ class Target:
     """The share of the experience that is held out to measure on."""
     graph: Any = None
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
+    shards: Shards | None = None
+    """What sums are over, where the experience is a sample of it."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
     _studies: dict[tuple[int, int], Study] = field(default_factory=dict, init=False)
 
@@ -85,9 +89,18 @@ class Target:
         images = self.states is not None and self.states.ndim == 4
         return self.graph is not None or (images and self.world is None)
 
+    @property
+    def n_transitions(self) -> int | None:
+        """How many transitions are learned from or measured on; None where there is no experience."""
+        if self.shards is not None:
+            return self.shards.n_transitions
+        return None if self.experience is None else self.experience.n_transitions
+
     @cached_property
     def _split(self) -> tuple[Experience, Experience]:
         assert self.experience is not None
+        if self.shards is not None:
+            return self.shards.sample
         return self.experience.split(self.held_out)
 
     @property
@@ -133,7 +146,8 @@ class Target:
         assert self.experience is not None
         episode = np.arange(self.experience.n_episodes)
         rest = self.experience.episodes(episode % folds != 0)
-        return dataclasses.replace(self, experience=rest), self.experience.episodes(episode % folds == 0)
+        held_out = self.experience.episodes(episode % folds == 0)
+        return dataclasses.replace(self, experience=rest, shards=None), held_out
 
     def truth(self) -> Chain | None:
         """The true one-step chain under the uniformly random policy, where there is a maze."""
@@ -208,6 +222,8 @@ def open_target(
         _refuse_held_out(settings)
         if settings.true_chain:
             return _of_maze(source, settings, None)
+    if isinstance(source, DataFile) and is_sharded(source.path):
+        return _of_shards(source, settings)
     experience = open_experience(
         source,
         settings,
@@ -242,6 +258,17 @@ def _of_data(source: Data, experience: Experience, settings: LearnSettings) -> T
             "learn; look at the data, and subtract the mean of features that are far from 0"
         )
     return _with_held_out(Target(name, experience, None, experience.table, file), settings)
+
+
+def _of_shards(source: DataFile, settings: LearnSettings) -> Target:
+    """A sample of continuous observations, and the shards that this process sums over."""
+    share = settings.held_out
+    if share is None:
+        share = HELD_OUT if settings.preset == "default" else 0.0
+    shards = open_shards(source.path, share, settings.image_size, settings.seed)
+    learned_from, held_out = shards.sample
+    sample = learned_from if not share else learned_from.joined(held_out)
+    return Target(source.path.name, sample, file=source.path, held_out=share, shards=shards)
 
 
 def _enumerated(experience: Experience, settings: LearnSettings) -> Experience:

@@ -16,6 +16,7 @@ import numpy as np
 import optax
 
 from lapwing.errors import NonFiniteError
+from lapwing.laplacian import hosts
 from lapwing.laplacian.chain import one_step_eigenvalues
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.estimators import CHUNKS, DiskEstimator, make_estimator, sums_over_all
@@ -23,6 +24,7 @@ from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run
 from lapwing.laplacian.objectives import Objective, find_objective
 from lapwing.laplacian.objectives.checks import checked_metrics
 from lapwing.laplacian.objectives.drawing import distance_to_identity
+from lapwing.laplacian.spread import METRICS, ShardEstimator, on_this_process, spread
 from lapwing.laplacian.target import Target
 from lapwing.progress import OnChunk, begun_and_done, report_begin
 from lapwing.settings.learn import ResolvedSettings
@@ -79,9 +81,11 @@ def train(
     own_state = chosen.init(settings.dim + settings.oversample)
     state = TrainState(encoder, optimiser.init(eqx.filter(encoder, eqx.is_inexact_array)), own_state)
     progress = restored(checkpoints, state) or Progress(state)
+    if target.shards is not None:
+        progress = _of_first(progress)
     with begun_and_done(on_compiling):
         with stopwatch() as preparing:
-            estimator = make_estimator(target, settings, encoder)
+            estimator = _estimator(target, settings, encoder)
         with stopwatch() as compiling:
             run_chunk = _compiled_chunk(
                 estimator, chosen, optimiser, jax.random.fold_in(key, 2), progress.state
@@ -112,6 +116,19 @@ def train(
     return Trained(
         progress.state.encoder, spec, progress.seconds, compile_seconds, preparing.working, eigenvalues
     )
+
+
+def _estimator(target: Target, settings: ResolvedSettings, encoder: Encoder):
+    if target.shards is not None:
+        return ShardEstimator.of(target.shards, settings)
+    return make_estimator(target, settings, encoder)
+
+
+def _of_first(progress: Progress) -> Progress:
+    """The state that the first process has, from a checkpoint or not, in all."""
+    step, seconds = hosts.told_by_first(lambda: [progress.step, progress.seconds])
+    arrays, rest = eqx.partition(progress.state, eqx.is_array)
+    return Progress(eqx.combine(hosts.as_in_first(arrays), rest), step, seconds)
 
 
 def _own_eigenvalues(
@@ -169,8 +186,12 @@ def _compiled_chunk(estimator, objective: Objective, optimiser, key, state: Trai
     """`run(state, begin, end) -> (state, sums of the metrics, first step that is not finite or -1)`."""
     _, static = eqx.partition(state, eqx.is_array)
     data, estimator_static = eqx.partition(estimator, eqx.is_array)
-    batch = eqx.filter_eval_shape(estimator, state.encoder, jnp.int32(0), key)
-    names = checked_metrics(objective, state.objective, batch)
+    sharded = isinstance(estimator, ShardEstimator)
+    if sharded:
+        names = METRICS
+    else:
+        batch = eqx.filter_eval_shape(estimator, state.encoder, jnp.int32(0), key)
+        names = checked_metrics(objective, state.objective, batch)
 
     def gradient_step(estimator, step, carry):
         arrays, sums, bad_step = carry
@@ -181,9 +202,13 @@ def _compiled_chunk(estimator, objective: Objective, optimiser, key, state: Trai
             value, metrics = objective.loss(state.objective, batch)
             return value, (metrics, batch)
 
-        (value, (metrics, batch)), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(state.encoder)
+        if sharded:
+            metrics, gradient = estimator.value_and_gradient(state.encoder, step)
+            value, own_state = metrics["loss"], state.objective
+        else:
+            (value, (metrics, batch)), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(state.encoder)
+            own_state = objective.update(state.objective, batch)
         updates, optimiser_state = optimiser.update(gradient, state.optimiser)
-        own_state = objective.update(state.objective, batch)
         state = TrainState(eqx.apply_updates(state.encoder, updates), optimiser_state, own_state)
         sums = {name: sums[name] + metrics[name] for name in sums}
         bad_step = jnp.where((bad_step < 0) & ~jnp.isfinite(value), step, bad_step)
@@ -195,17 +220,22 @@ def _compiled_chunk(estimator, objective: Objective, optimiser, key, state: Trai
         return jax.lax.fori_loop(begin, end, step, (arrays, sums, jnp.int32(-1)))
 
     arrays = eqx.filter(state, eqx.is_array)
-    compiled = jax.jit(run).lower(data, arrays, jnp.int32(0), jnp.int32(0)).compile()
+    spread_run = spread(run, data) if sharded else run
+    compiled = jax.jit(spread_run).lower(data, arrays, jnp.int32(0), jnp.int32(0)).compile()
 
     def run_chunk(state: TrainState, begin: int, end: int):
         arrays, totals, bad_step = eqx.filter(state, eqx.is_array), {}, -1
-        most = estimator.most_steps if isinstance(estimator, DiskEstimator) else end - begin
+        reads = isinstance(estimator, DiskEstimator | ShardEstimator)
+        most = estimator.most_steps if reads else end - begin
         for first in range(begin, end, most):
             last = min(first + most, end)
-            current = estimator.at(first, last) if isinstance(estimator, DiskEstimator) else estimator
+            current = estimator.at(first, last) if reads else estimator
             data = eqx.filter(current, eqx.is_array)
             arrays, sums, bad_step = compiled(data, arrays, jnp.int32(first), jnp.int32(last))
             totals = jax.tree.map(jnp.add, totals, sums) if totals else sums
+            if sharded:
+                totals, bad_step = on_this_process((totals, bad_step))
+                arrays = hosts.as_in_first(on_this_process(arrays))
             if bad_step >= 0:
                 break
         return eqx.combine(arrays, static), totals, bad_step

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from lapwing.errors import ConfigError
+from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.representation import Representation
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network
@@ -149,9 +150,24 @@ class Reacher:
         if key not in self._known_goals:
             found = self.places(goals)
             self._check_inside(goals, found[1])
+            self._warn_if_thin(goals)
             self._known_goals.clear()
             self._known_goals[key] = found
         return self._known_goals[key]
+
+    @cached_property
+    def _coverage(self) -> list[Coverage]:
+        """Where φ was learned, until a goal has been warned of: it is said once."""
+        phi = self.representation
+        found = None if phi is None or "commute" not in phi.filters else Coverage.of(phi, "commute")
+        return [] if found is None else [found]
+
+    def _warn_if_thin(self, goals: np.ndarray) -> None:
+        if self._coverage and self.representation is not None:
+            embedded = np.asarray(self.representation.embed(goals, "commute"))
+            remedy = "collect data that comes to the goal, and goes on from there"
+            if warn_if_thin(self._coverage[0], embedded, remedy, of_many=True, stacklevel=6):
+                self._coverage.clear()
 
     def _check_inside(self, goals: np.ndarray, features: np.ndarray) -> None:
         """Refuse a goal that is far from all that the data visited."""

@@ -86,6 +86,11 @@ class RunFolder:
         return self.path / "explorer.html"
 
     @property
+    def replaced(self) -> Path:
+        """Where a finished run is until the one that replaces it is finished too."""
+        return self.path / ".replaced"
+
+    @property
     def figures(self) -> Path:
         """The folder of the pictures."""
         return self.path / "figures"
@@ -148,7 +153,8 @@ class RunFolder:
             yield
 
     def begin(self, config: dict[str, Any]) -> None:
-        """Start a run in place of what is there."""
+        """Start a run in place of what is there; a finished one is set aside until this one is."""
+        self._set_aside()
         self._clear()
         versions = {"format": FOLDER_FORMAT, "version": __version__}
         storage.write_checked_json(self._config, versions | config)
@@ -176,10 +182,11 @@ class RunFolder:
         return not self.begun or self.config()["format"] != WITHOUT_DIGESTS
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write the result, which marks the run as finished, and drop the checkpoints."""
+        """Write the result, which marks the run as finished; drop the checkpoints and the run before."""
         storage.write_checked_json(self.path / "result.json", result)
         for path in self._checkpoints():
             storage.remove(path)
+        storage.remove_tree(self.replaced)
 
     def result(self) -> dict[str, Any]:
         """The result of a finished run; one that such a run cannot have is refused."""
@@ -295,6 +302,20 @@ class RunFolder:
         """The run of an agent's φ, if there is one."""
         inner = RunFolder(self.path / "representation")
         return inner if inner.begun and inner._holds_a_run() else None
+
+    def _set_aside(self) -> None:
+        """Move a finished run's files; its config.json last, which says that all have been moved."""
+        kept = RunFolder(self.replaced)
+        half_moved = storage.is_folder(kept.path) and not kept.begun
+        if not self.begun or not (self.finished or half_moved):
+            return
+        if kept.begun:  # of two finished runs the later one is kept
+            storage.remove_tree(kept.path)
+        inner = self._learned_inside()
+        for path in (*self._owned(), *([*inner._owned(), inner._config] if inner else []), self._config):
+            storage.move(path, kept.path / path.relative_to(self.path))
+        if inner is not None:
+            storage.remove_folders([inner.figures, inner.path])
 
     def _clear(self) -> None:
         """Remove a run's own files, those of the run of its φ among them, and nothing else."""

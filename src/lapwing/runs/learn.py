@@ -9,8 +9,10 @@ from lapwing._version import __version__
 from lapwing.compilation import kept_programs
 from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
-from lapwing.data.source import Source, describe, read_source, recall_to_collect
+from lapwing.data.shards import is_sharded
+from lapwing.data.source import DataFile, Source, describe, read_source, recall_to_collect
 from lapwing.errors import ConfigError
+from lapwing.laplacian import hosts
 from lapwing.laplacian.choose import choose
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.evaluate import evaluate
@@ -102,13 +104,20 @@ def run(
     with uncounted("opening", on_progress):
         described = describe(source, _collecting(on_progress))
     config = {"target": described | _policy_named(policy), "settings": settings.as_json()}
+    sharded = isinstance(source, DataFile) and is_sharded(source.path)
+    if sharded:
+        hosts.check_alike({"data": described["sha256"], "settings": config["settings"]})
+        if not hosts.is_first():
+            return _follow(folder, source, settings, on_progress)
     with folder.opened(config, overwrite=overwrite, resume=resume) as resumed:
         target = _open_in(folder if resumed else None, source, settings, policy, on_progress)
         if resumed and folder.finished:
+            if sharded:
+                hosts.told_by_first(dict)
             return Outcome(load_representation(folder.representation), folder.result(), target)
         if not resumed:
             folder.begin(config | _prepared(settings, target, on_progress))
-        begun = folder.config()
+        begun = hosts.told_by_first(folder.config) if sharded else folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
         tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
         with uncounted("saving", on_progress):
@@ -122,7 +131,7 @@ def run(
         result = measures | {
             "target": target.name,
             "states": target.n_states,
-            "transitions": target.experience.n_transitions if target.experience else None,
+            "transitions": target.n_transitions,
             "steps": representation.config["settings"]["stop"],
             "learn_seconds": trained.learn_seconds,
             "compile_seconds": begun["compile_seconds"] + trained.compile_seconds,
@@ -135,6 +144,20 @@ def run(
         }
         folder.finish(result)
     return Outcome(representation, result, target)
+
+
+def _follow(
+    folder: RunFolder, source: Source, settings: LearnSettings, on_progress: OnProgress | None
+) -> Outcome:
+    """What a process does that is not the first: its part of every sum; it decides and writes nothing."""
+    target = _open_in(None, source, settings, None, on_progress)
+    begun = hosts.told_by_first(dict)
+    if not begun:  # for the run was finished before
+        return Outcome(load_representation(folder.representation), {}, target)
+    resolved = ResolvedSettings.from_json(begun["resolved"])
+    tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
+    representation, _ = learn_resolved(target, resolved, tried=tried, on_progress=on_progress)
+    return Outcome(representation, {}, target)
 
 
 def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
 from lapwing.laplacian.evaluate import path_correlations
 from lapwing.laplacian.learn import represent
@@ -41,7 +42,7 @@ from lapwing.runs.train import (
 from lapwing.settings.agents import RANDOM_STEPS, ControlSettings, ResolvedControl
 from lapwing.settings.learn import PRESETS, Distance, LearnSettings, RewardForm
 from lapwing.shaping.online import LAM_FINAL, OnlinePhi, PhiLearner
-from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step
+from lapwing.shaping.rewards import FORMS, Goal, GoalReward, Step, relative
 
 GATE = 0.85
 """From this rank correlation with the shortest path to the goal on, φ's distance leads there."""
@@ -239,7 +240,7 @@ def _train(
     if settings.online:
         assert isinstance(phi, LearnSettings)
         report_begin(on_chunk, settings.steps)
-        online = _online(simulator, phi, form, goal)
+        online = _online(simulator, phi, form, goal, settings)
         training = learn_agent(online)
         representation = _represented(arena, phi, online, training)
         gate = _gate(representation, simulator, settings)
@@ -250,8 +251,9 @@ def _train(
             with uncounted("evaluating", on_progress):
                 gate = _gate(representation, simulator, settings)
             _warn_of_gate(**gate)
+            _warn_of_thin_goal(representation, arena, settings)
         report_begin(on_chunk, settings.steps)
-        training = learn_agent(_reward_of(_goal_reward(form, goal, representation, settings)))
+        training = learn_agent(_reward_of(_goal_reward(form, goal, representation, settings), settings))
     if representation is not None and folder is not None:
         representation.save(folder.representation)
     result = gate | {
@@ -286,12 +288,14 @@ def _goal_reward(
     return GoalReward(form, goal, phi, settings.filter, scale=scale)
 
 
-def _reward_of(reward: GoalReward) -> Reward:
-    """The reward of arriving at observations, embedded once."""
+def _reward_of(reward: GoalReward, settings: ControlSettings) -> Reward:
+    """The reward of steps, as an agent of these settings is given it; where it begins is seldom looked at."""
 
-    def of(observations: np.ndarray) -> np.ndarray:
-        to = reward.distances(observations)
-        return FORMS[reward.form](Step(to, to))
+    def of(observations: np.ndarray, following: np.ndarray) -> np.ndarray:
+        there = reward.distances(following)
+        if not settings.relative_values:
+            return FORMS[reward.form](Step(there, there))
+        return relative(reward.form, Step(reward.distances(observations), there, gamma=settings.gamma))
 
     return of
 
@@ -319,7 +323,17 @@ def _warn_of_gate(gate: float, gate_l2: float) -> None:
         )
 
 
-def _online(simulator: Simulator, recipe: LearnSettings, form: RewardForm, goal: Goal) -> OnlinePhi:
+def _warn_of_thin_goal(phi: Representation, arena: Arena, settings: ControlSettings) -> None:
+    """Say so if φ has hardly seen the goal."""
+    assert settings.filter is not None
+    goal = phi.coordinates(goal_observation(arena, whole=settings.reward == "fullmix"), settings.filter)
+    remedy = "raise --random-steps, or give a --representation of data that comes to the goal"
+    warn_if_thin(Coverage.of(phi, settings.filter), goal, remedy, stacklevel=4)
+
+
+def _online(
+    simulator: Simulator, recipe: LearnSettings, form: RewardForm, goal: Goal, settings: ControlSettings
+) -> OnlinePhi:
     """An untrained φ, which standardises like states all over the arena."""
     states = simulator.some_states(GATE_STATES, recipe.seed)
     seen = position_of(states) if goal.state is None else states
@@ -328,7 +342,8 @@ def _online(simulator: Simulator, recipe: LearnSettings, form: RewardForm, goal:
     spec = EncoderSpec("mlp", seen.shape[1:], recipe.dim, hidden=recipe.hidden)
     key = jax.random.fold_in(jax.random.key(recipe.seed), 5)
     encoder = fit_encoder(spec, seen, standardise=True, bandwidth=None, key=key)
-    return OnlinePhi(PhiLearner.of(recipe), encoder, form, goal)
+    gamma = settings.gamma if settings.relative_values else None
+    return OnlinePhi(PhiLearner.of(recipe), encoder, form, goal, gamma)
 
 
 def _represented(

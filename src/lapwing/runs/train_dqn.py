@@ -21,6 +21,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, nearest
 from lapwing.laplacian.choose import resolve
+from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.distances import euclidean, measure_of
 from lapwing.laplacian.learn import represent
 from lapwing.laplacian.representation import Representation, load_representation
@@ -203,6 +204,7 @@ def _train(
                 phi = learn_phi(folder, source, phi, on_progress)
             report_begin(on_chunk, settings.steps)
             shaped = shaped or shaped_task(task, settings, phi)
+            _warn_of_thin_goal(task, settings, phi)
             training, spec = learn_agent(shaped.rewards)
         if phi is not None and folder is not None:
             phi.save(folder.representation)
@@ -245,6 +247,15 @@ def shaped_task(task: GridTask, settings: AgentSettings, representation: Represe
     to = task.distances(embedded, scale, measure)
     rewards = task.rewards(form, to, settings.gamma)
     return ShapedTask(task, to, rewards, audit(task, form, to, gamma=settings.gamma))
+
+
+def _warn_of_thin_goal(task: GridTask, settings: AgentSettings, phi: Representation | None) -> None:
+    """Say so if φ has hardly seen the goal."""
+    if phi is not None and settings.reward in SHAPED_BY_PHI:
+        filter = chosen_filter(settings.filter, phi)
+        goal = embedded_states(task.world, settings.observation, phi, filter)[task.goal_state]
+        remedy = "give a --representation of data that comes to the goal, as from more --transitions"
+        warn_if_thin(Coverage.of(phi, filter), goal, remedy, stacklevel=5)
 
 
 def steps_to_optimum(evaluated_at: np.ndarray, returns: np.ndarray, optimum: float) -> int | None:

@@ -144,6 +144,9 @@ class ControlSettings(SavedSettings):
     """Adam's step size for the critic."""
     target_rate: float = 0.001
     """How far the target networks move with each update."""
+    relative_values: bool = False
+    """Let the critic learn values above those of standing still: it is told of each step what was gained by
+    it. The best action stays the same."""
     noise_settle: float = 0.15
     """The share of the Ornstein-Uhlenbeck noise that a step forgets."""
     noise_spread: float = 0.2
@@ -160,9 +163,10 @@ class ControlSettings(SavedSettings):
         for name in ("steps", "random_steps", "evaluate_every"):
             check_fields(self, name, whole=True, least=1, below=2**30)
             if (getattr(self, name) or 0) % self.envs:
+                asked = getattr(self, name)
                 raise ConfigError(
-                    f"{name} must be a multiple of envs, which is {self.envs}, not {getattr(self, name)}; "
-                    "all bodies take a step at once"
+                    f"{name} must be a multiple of envs, which is {self.envs}, not {asked}, for all bodies "
+                    f"take a step at once; give {-(-asked // self.envs) * self.envs}"
                 )
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_fields(self, "gamma", above=0, below=1)

@@ -8,7 +8,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import tyro
@@ -41,7 +41,7 @@ def from_preset(presets: Mapping[str, Any], default: str, values: Mapping[str, A
     """The preset that `values` names, with the other values on top; unknown names are refused."""
     check_known(values, presets[default])
     preset = values.get("preset", default)
-    if preset not in presets:
+    if not isinstance(preset, str) or preset not in presets:
         raise ConfigError(f"unknown preset {preset!r}; {nearest(str(preset), presets)}")
     return dataclasses.replace(presets[preset], **values)
 
@@ -131,7 +131,7 @@ def check_kinds(settings: Any) -> None:
         if value is None:
             if type(None) not in parts:
                 raise ConfigError(f"{name} must not be None; leave it out to have lapwing's default")
-        elif words and value not in words:
+        elif words and not (isinstance(value, str) and value in words):
             raise ConfigError(
                 f"{name} must be one of {', '.join(words)}, not {value!r}; {nearest(str(value), words)}"
             )
@@ -139,6 +139,27 @@ def check_kinds(settings: Any) -> None:
             if not isinstance(value, bool | np.bool_):
                 raise ConfigError(f"{name} must be True or False, not {value!r}")
             object.__setattr__(settings, name, bool(value))
+        elif (of := _elements(parts)) is not None:
+            if name == "hidden":  # `checked_hidden` says more of it
+                continue
+            if not isinstance(value, tuple | list) or (of is str and not _are_text(value)):
+                raise ConfigError(f"{name} must be a list of {_KINDS[of]}, not {value!r}")
+            object.__setattr__(settings, name, tuple(value))
+        elif str in parts and not isinstance(value, str):
+            raise ConfigError(f"{name} must be text, not {value!r}")
+
+
+_KINDS = {str: "texts", int: "whole numbers", float: "numbers"}
+
+
+def _elements(parts: tuple[Any, ...]) -> type | None:
+    """What a list holds, if a field is one."""
+    lists = [part for part in parts if get_origin(part) is tuple]  # the field itself, or a part of a union
+    return get_args(lists[0])[0] if lists and get_args(lists[0])[0] in _KINDS else None
+
+
+def _are_text(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def chosen_by_lapwing(what: str) -> Any:

@@ -17,7 +17,7 @@ from lapwing.laplacian.encoders import Encoder, embed
 from lapwing.laplacian.objectives.drawing import pairwise_loss
 from lapwing.laplacian.sampling import annealed_lam
 from lapwing.settings.learn import LearnSettings, RewardForm
-from lapwing.shaping.rewards import FORMS, Goal, Step, ToGoal, action_rewards, to_goal
+from lapwing.shaping.rewards import FORMS, Goal, Step, ToGoal, action_rewards, relative, to_goal
 from lapwing.shaping.tasks import GridTask
 
 LAM_FINAL = 0.95
@@ -78,21 +78,30 @@ class PhiLearner:
 
 @dataclass(frozen=True)
 class OnlinePhi:
-    """The reward of arriving at observations."""
+    """The reward of steps between observations."""
 
     learner: PhiLearner
     encoder: Encoder
     """φ before its first step."""
     form: RewardForm
     goal: Goal
+    gamma: float | None = None
+    """The discount of an agent whose values are relative to standing still; None: they are not."""
 
-    def rewards(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> Float[Array, " batch"]:
-        """The reward of arriving there, with φ as it is now."""
+    def rewards(
+        self, encoder: Encoder, observations: Float[Array, "batch k"], following: Float[Array, "batch k"]
+    ) -> Float[Array, " batch"]:
+        """The reward of each step, with φ as it is now."""
+        there = self._to_goal(encoder, following)
+        if self.gamma is None:
+            return FORMS[self.form](Step(there, there))
+        return relative(self.form, Step(self._to_goal(encoder, observations), there, gamma=self.gamma))
+
+    def _to_goal(self, encoder: Encoder, observations: Float[Array, "batch k"]) -> ToGoal:
         z = self.goal.h(observations)
         goal, at = (self.goal.z, z) if self.goal.state is None else (self.goal.state, observations)
         phi = jax.vmap(embed, in_axes=(None, 0))(encoder, jnp.concatenate([at, jnp.asarray(goal)[None]]))
-        to = to_goal(z, self.goal.z, self.goal.radius, phi[:-1], phi[-1])
-        return FORMS[self.form](Step(to, to))
+        return to_goal(z, self.goal.z, self.goal.radius, phi[:-1], phi[-1])
 
     def sees(self, observations: Any) -> Any:
         """What φ embeds of an observation."""

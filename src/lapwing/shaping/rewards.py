@@ -121,6 +121,17 @@ FORMS: dict[str, Callable[[Step], Any]] = {
 }
 
 
+def relative(form: RewardForm, step: Step) -> Any:
+    """A reward whose values are above those of standing still: r + γΦ(s') - Φ(s).
+
+    Φ(s) is what the distance's share of the reward adds up to for who stays at s for ever, r_d(s) / (1 - γ).
+    So r_s(s') + (r_d(s') - r_d(s)) / (1 - γ) is left: the sparse share, and what the step gained for good.
+    Every Q(s, a) is that of the form less Φ(s); which action is best stays the same.
+    """
+    here, there = (FORMS[form](Step(to, to._replace(reached=1.0))) for to in step[:2])
+    return FORMS[form](step) - there + (there - here) / (1 - step.gamma)
+
+
 def action_rewards(form: RewardForm, to: ToGoal, next_state: Any, gamma: float) -> Any:
     """The reward of each action in each state, of which `to` holds the distances."""
     here = ToGoal(*(values[:, None] for values in to))

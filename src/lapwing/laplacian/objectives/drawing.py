@@ -13,6 +13,8 @@ G = E‖φ‖² - Σ_k μ_k ‖E[v_k φ]‖². Where only the largest μ_k are k
 the same, as long as there are at least as many as dimensions.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
@@ -66,6 +68,42 @@ def sampled_loss(phi_u: Phi, phi_v: Phi, phi_1: Phi, phi_2: Phi, *, beta: float,
 def pairwise_loss(phi_u: Phi, phi_v: Phi, *, beta: float, delta: float) -> Loss:
     """Both parts from the same pairs (u, v): half the embedding, far less variance."""
     return _weighed(graph_drawing(phi_u, phi_v), pairwise_penalty(phi_u, phi_v, delta), beta)
+
+
+class PairSums(NamedTuple):
+    """Sums over pairs that `pairwise_loss` is a function of, so that pairs can be summed in parts."""
+
+    pairs: Float[Scalar, ""]
+    drawing: Float[Scalar, ""]
+    """Of ‖φ(u) - φ(v)‖²."""
+    moment: Float[Array, "d d"]
+    """Of φφᵀ at both ends."""
+    excluded: Float[Scalar, ""]
+    """Of the squared inner products of states with themselves and their partners."""
+    norms: Float[Scalar, ""]
+    """Of ‖φ‖² at both ends."""
+
+
+def pair_sums(phi_u: Phi, phi_v: Phi) -> PairSums:
+    """The sums over some pairs."""
+    phi = jnp.concatenate([phi_u, phi_v])
+    squared_norms = jnp.sum(phi**2, axis=1)
+    partner = 2 * jnp.sum(jnp.sum(phi_u * phi_v, axis=1) ** 2)
+    return PairSums(
+        pairs=jnp.full((), len(phi_u), phi.dtype),
+        drawing=jnp.sum((phi_u - phi_v) ** 2),
+        moment=phi.T @ phi,
+        excluded=jnp.sum(squared_norms**2) + partner,
+        norms=jnp.sum(squared_norms),
+    )
+
+
+def loss_of_sums(sums: PairSums, *, beta: float, delta: float) -> Loss:
+    """`pairwise_loss` of the pairs that were summed over."""
+    pairs, d = sums.pairs, len(sums.moment)
+    squared_inner = (jnp.sum(sums.moment**2) - sums.excluded) / (4 * pairs * (pairs - 1))
+    penalty = squared_inner - delta * sums.norms / pairs + delta**2 * d
+    return _weighed(0.5 * sums.drawing / pairs, penalty, beta)
 
 
 def exact_loss(

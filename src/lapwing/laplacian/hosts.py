@@ -1,0 +1,82 @@
+"""The processes of a job, as `jax.distributed` knows them: bytes gathered, and agreement with the first.
+
+Without `jax.distributed` there is one process, and all of this is what it would be there.
+"""
+
+import json
+import platform
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+
+from lapwing._version import __version__
+from lapwing.errors import ConfigError
+
+
+def is_first() -> bool:
+    """Whether this is the process that decides and writes."""
+    return jax.process_index() == 0
+
+
+def gathered(blob: bytes) -> list[bytes]:
+    """What every process gives, in their order; all must call it."""
+    if jax.process_count() == 1:
+        return [blob]
+    sizes = np.asarray(multihost_utils.process_allgather(np.array([len(blob)], np.int32))).reshape(-1)
+    padded = np.zeros(max(1, int(sizes.max())), np.uint8)
+    padded[: len(blob)] = np.frombuffer(blob, np.uint8)
+    rows = np.asarray(multihost_utils.process_allgather(padded)).reshape(len(sizes), -1)
+    return [row[:size].tobytes() for row, size in zip(rows, sizes, strict=True)]
+
+
+def told_by_first(value: Callable[[], Any]) -> Any:
+    """What JSON can hold, as the first process finds it; the others are told."""
+    return json.loads(gathered(json.dumps(value()).encode() if is_first() else b"")[0])
+
+
+def as_in_first(tree: Any) -> Any:
+    """The same tree with the numbers of the first process: other CPUs may round otherwise."""
+    if jax.process_count() == 1:
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    blob, found, at = gathered(b"".join(map(_bytes, arrays)) if is_first() else b"")[0], [], 0
+    for leaf, array in zip(leaves, arrays, strict=True):
+        numbers = np.frombuffer(blob, array.dtype, array.size, at).reshape(array.shape)
+        at += array.nbytes
+        found.append(jnp.asarray(numbers) if isinstance(leaf, jax.Array) else numbers.copy())
+    return jax.tree.unflatten(structure, found)
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def check_alike(described: dict[str, Any]) -> None:
+    """Refuse processes of other versions, or with other data or settings, by their numbers."""
+    versions = {"lapwing": __version__, "jax": jax.__version__, "numpy": np.__version__}
+    mine = versions | {"python": platform.python_version()} | described
+    first, *others = (json.loads(blob) for blob in gathered(json.dumps(mine).encode()))
+    for number, other in enumerate(others, 1):
+        for name, value in first.items():
+            if other.get(name) != value:
+                raise ConfigError(
+                    f"process {number} has {name} {other.get(name)}, and process 0 {value}; "
+                    "give all processes of a job the same"
+                )
+
+
+def shards_of_process(count: int) -> Sequence[int]:
+    """The numbers of the shards that this process reads, of `count`."""
+    processes = jax.process_count()
+    if count % processes:
+        raise ConfigError(
+            f"{count} shards cannot be divided among {processes} processes; start a number of processes that "
+            "divides them, or write other shards with lapwing data shard"
+        )
+    each = count // processes
+    return range(jax.process_index() * each, (jax.process_index() + 1) * each)

@@ -1,0 +1,137 @@
+"""A disk that is full at the first write of a command, at the second, and so on; then the command again."""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+import lapwing
+from lapwing import storage
+from lapwing.runs.folder import RunFolder
+from tests.support.command_line import called
+from tests.support.walks import reflected
+from torture.tally import REFUSED, SAME, Tally
+
+_TRAIN = ["--random-steps", "60", "--steps", "40", "--evaluate-every", "20", "--hidden", "8", "--batch", "8"]
+COMMANDS = {
+    "learn": ["learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", "4", "--hidden", "8"],
+    "train": ["train", "TwoRoom", "--reward", "l2", *_TRAIN],
+    "reach": ["reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60"],
+    "options": ["options", "TwoRoom", "--exact", "--count", "4"],
+    "solve": ["solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"],
+    "shard": ["data", "shard", "walks", "--shards", "2"],
+}
+KINDS = (*((kind, False) for kind in COMMANDS), ("learn", True), ("train", True))
+"""Commands, and whether they replace a finished run."""
+TRIES = {"disk_full": 150}
+ABOUT = {"disk_full": "no space left at the k-th write of a command, for every k; then the command again"}
+
+
+class FullDisk:
+    """The k-th write is refused, as are all after it."""
+
+    def __init__(self, k: int):
+        self.left, self.mkstemp, self.fsync, self.open = k, tempfile.mkstemp, os.fsync, Path.open
+
+    def spend(self) -> None:
+        """Count a write, or refuse it."""
+        self.left -= 1
+        if self.left <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def __enter__(self) -> "FullDisk":
+        full = self
+
+        def mkstemp(*args: Any, **options: Any) -> Any:
+            full.spend()
+            return full.mkstemp(*args, **options)
+
+        def fsync(descriptor: int) -> None:
+            full.spend()
+            full.fsync(descriptor)
+
+        def opened(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+            if "a" in mode or "w" in mode:
+                full.spend()
+            return full.open(path, mode, *args, **options)
+
+        self.patches = [
+            mock.patch.object(FigureCanvasAgg, "print_png", lambda canvas, file: file.write(b"sketch")),
+            mock.patch.object(FigureCanvasSVG, "print_svg", lambda canvas, file, metadata: file.write(b"")),
+            mock.patch.object(storage.tempfile, "mkstemp", mkstemp),
+            mock.patch.object(storage.os, "fsync", fsync),
+            mock.patch.object(Path, "open", opened),
+        ]
+        for patch in self.patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for patch in self.patches:
+            patch.stop()
+
+
+def attempts(part: str, tally: Tally) -> Iterator[str]:
+    """Every k of every command; those made before are passed over."""
+    before, number = Path.cwd(), 0
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        try:
+            lapwing.save_episodes("walks", reflected(8, 31, 0.1, dims=2).astype(np.float32))
+            for kind, overwrite in KINDS:
+                k, done, outcome = 1, False, SAME
+                while not done:
+                    number += 1
+                    if number > tally.tries or k == 1:
+                        outcome, done = _attempt(kind, overwrite, k)
+                    if number > tally.tries:
+                        yield outcome
+                    k = k + 1 if k < 12 else k + 5
+            tally.note = "all writes of all commands were tried"
+        finally:
+            os.chdir(before)
+
+
+def _attempt(kind: str, overwrite: bool, k: int) -> tuple[str, bool]:
+    """What became of it, and whether the disk was large enough."""
+    out, words = Path("out"), COMMANDS[kind]
+    shutil.rmtree(out, ignore_errors=True)
+    if overwrite:
+        with FullDisk(10**9):
+            called(*words, "--seed", "1", "--out", out)
+    old = storage.file_sha256(_model(out)) if overwrite else ""
+    with FullDisk(k) as disk:
+        code, _, err = called(*words, "--out", out, *(["--overwrite"] if overwrite else []))
+    enough = disk.left > 0
+    if enough:
+        return (SAME if code == 0 else f"{kind} {k}: exit code {code}: {err[-200:]}"), True
+    if code != 2 or "Traceback" in err or ("full" not in err and "space" not in err):
+        return f"{kind} {k}: exit code {code}: {err[-200:]}", False
+    if overwrite and not _survives(out, old):
+        return f"{kind} {k}: the finished run is gone", False
+    resumes = kind not in ("solve", "shard")
+    again = ["--overwrite"] if overwrite and RunFolder(out).finished else ["--resume"] if resumes else []
+    with FullDisk(10**9):
+        code, _, err = called(*words, "--out", out, *again)
+    return (REFUSED if code == 0 else f"{kind} {k}: not resumed: {err[-200:]}"), False
+
+
+def _model(out: Path) -> Path:
+    return next(iter(sorted(out.glob("*.safetensors"))))
+
+
+def _survives(out: Path, old: str) -> bool:
+    """Whether the finished run is there, or set aside, or has been replaced by one that is finished."""
+    if RunFolder(out).finished:
+        return True
+    aside = out / ".replaced"
+    files = [path for folder in (aside, out) for path in folder.glob("*.safetensors")]
+    return any(storage.file_sha256(path) == old for path in files)
