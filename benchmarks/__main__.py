@@ -55,6 +55,8 @@ FILES = {
     "options.md": ("Options, measured", ("options", "option_discovery", "option_agents")),
     "default_reward.md": ("The wrapper's default reward, measured", ("default_reward",)),
     "ends.md": ("Episodes that end at the goal, measured", ("ends:follow", "ends:agents")),
+    "hosts.md": ("Many hosts, measured", ("hosts:throughput", "hosts:stream", "hosts:ray")),
+    "determinism.md": ("The same bits, measured", ("determinism",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
     "lap_reach.md": ("The Laplacian baseline behind `lapwing reach`, measured", ("lap_reach",)),
 }

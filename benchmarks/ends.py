@@ -28,6 +28,7 @@ PAGE = Path("docs/your_environment.md")
 TABLE = RunTable(
     Path("results/ends.csv"), ("task", "data", "seed", "score", "last", "curve", "seconds", "version")
 )
+FOLLOWED = RunTable(Path("results/ends_follow.csv"), ("data", "share", "version"))
 REPEATS = 20
 ENDS, REPEATED, PAST = "as it ends", f"the last state {REPEATS} times more", "past the end"
 COLLECTED = {
@@ -36,6 +37,8 @@ COLLECTED = {
     PAST: lapwing.PastTermination,
 }
 FILES = {ENDS: "ends", REPEATED: "repeated", PAST: "past"}
+SHOWN = {ENDS: "as it ends", REPEATED: f"with the last state repeated {REPEATS} times", PAST: "past the end"}
+"""In tables."""
 IN = ("TwoRoom", "HardMaze", "PlaneTwoRoom", "PointMaze_UMaze")
 """The tasks in which a DQN learns something within its steps, but for MountainCar, which is no maze."""
 MAZE, STEPS, STARTS, DIRECTIONS = "PlaneHardMaze", 500, 100, 16
@@ -49,13 +52,17 @@ def measure(part: str) -> list[Row]:
 
 
 def _measure_following() -> list[Row]:
-    return [
-        Row(
-            f"{MAZE}, collected {data}: starts from which following arrives",
-            followed(_learned_in_plane(data)),
-        )
-        for data in COLLECTED
-    ]
+    for data in COLLECTED:
+        if data not in read_followed():
+            share = followed(_learned_in_plane(data))
+            FOLLOWED.append({"data": data, "share": share, "version": lapwing.__version__})
+    claims = {data: f"{MAZE}, collected {data}: starts from which following arrives" for data in COLLECTED}
+    return [Row(claims[data], share) for data, share in read_followed().items()]
+
+
+def read_followed() -> dict[str, float]:
+    """The share of starts from which following arrives, by the data, as far as it is in the table."""
+    return {row["data"]: float(row["share"]) for row in FOLLOWED.read()}
 
 
 def _learned_in_plane(data: str) -> lapwing.Representation:
@@ -111,13 +118,20 @@ def rows(scores: Score) -> list[Row]:
 
 
 def write_docs() -> None:
-    """Put the table of agents into the page on environments."""
+    """Put both tables into the page on environments."""
+    shares = [[f"collected {SHOWN[data]}", f"{share:.0%}"] for data, share in read_followed().items()]
+    put_into(PAGE, "ends-follow", markdown(["the data", f"of {STARTS} starts"], shares))
     scores = read_ends()
-    lines = [["does not end", *(share_interval([*_never(task).values()]) for task in IN)]]
+    lines = [[f"does not end ({SEEDS} seeds)", *(share_interval([*_never(task).values()]) for task in IN)]]
     for data in COLLECTED:
         each = [_by_seed(scores, task, data) for task in IN]
         if all(each):
-            lines.append([f"ends; collected {data}", *(share_interval([*own.values()]) for own in each)])
+            lines.append(
+                [
+                    f"ends; collected {SHOWN[data]} ({min(map(len, each))} seeds)",
+                    *(share_interval([*own.values()]) for own in each),
+                ]
+            )
     put_into(PAGE, "ends", markdown(["the environment", *IN], lines))
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 import lapwing
 from lapwing import storage
@@ -62,6 +64,8 @@ class FullDisk:
             return full.open(path, mode, *args, **options)
 
         self.patches = [
+            mock.patch.object(FigureCanvasAgg, "print_png", lambda canvas, file: file.write(b"sketch")),
+            mock.patch.object(FigureCanvasSVG, "print_svg", lambda canvas, file, metadata: file.write(b"")),
             mock.patch.object(storage.tempfile, "mkstemp", mkstemp),
             mock.patch.object(storage.os, "fsync", fsync),
             mock.patch.object(Path, "open", opened),
@@ -101,7 +105,8 @@ def _attempt(kind: str, overwrite: bool, k: int) -> tuple[str, bool]:
     out, words = Path("out"), COMMANDS[kind]
     shutil.rmtree(out, ignore_errors=True)
     if overwrite:
-        called(*words, "--seed", "1", "--out", out)
+        with FullDisk(10**9):
+            called(*words, "--seed", "1", "--out", out)
     old = storage.file_sha256(_model(out)) if overwrite else ""
     with FullDisk(k) as disk:
         code, _, err = called(*words, "--out", out, *(["--overwrite"] if overwrite else []))
@@ -114,7 +119,8 @@ def _attempt(kind: str, overwrite: bool, k: int) -> tuple[str, bool]:
         return f"{kind} {k}: the finished run is gone", False
     resumes = kind not in ("solve", "shard")
     again = ["--overwrite"] if overwrite and RunFolder(out).finished else ["--resume"] if resumes else []
-    code, _, err = called(*words, "--out", out, *again)
+    with FullDisk(10**9):
+        code, _, err = called(*words, "--out", out, *again)
     return (REFUSED if code == 0 else f"{kind} {k}: not resumed: {err[-200:]}"), False
 
 

@@ -27,8 +27,8 @@ disk, calls = Path(sys.argv[1]), 0
 def on_progress(*told):
     global calls
     calls += 1
-    if calls == {at}:
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    if calls == {at} and (disk / "run").is_dir():
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(disk / "run")], check=True)
 
 try:
     lapwing.learn("FourRoom", out=disk / "run", on_progress=on_progress, **SMALL)

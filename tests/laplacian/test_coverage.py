@@ -46,6 +46,16 @@ def test_states_of_the_data_are_not_thinly_sampled(learned):
     assert coverage.times_too_far(learned.embed(FAR, "commute")) > 3
 
 
+def test_a_solitary_state_of_the_data_does_not_hide_a_hole():
+    """Unless many goals are asked after, of which some are such by chance."""
+    rng = np.random.default_rng(0)
+    coverage = Coverage(np.concatenate([rng.uniform(-1, 1, (500, 2)), [[5.0, 5.0]]]))
+    goal = np.array([2.0, 2.0])
+    assert coverage.times_too_far(goal) > 3
+    assert coverage.times_too_far(goal, of_many=True) is None
+    assert coverage.times_too_far(np.array([9.0, 9.0]), of_many=True) > 3
+
+
 def test_sparseness_is_that_of_the_nearest_states():
     """Against all distances, sorted; a state that recurs counts once."""
     rng = np.random.default_rng(0)

@@ -38,3 +38,13 @@ def test_where_no_way_leads_there_is_no_route():
 
 def test_how_far_ahead_goes_with_the_steps_between_landmarks():
     assert usual_ahead(line(9, steps=3.0).graph) == 6.0
+
+
+def test_a_state_past_its_landmark_is_not_sent_back_to_it():
+    """Four landmarks lie close together behind it, and the next is far: its way begins at the nearest."""
+    at = np.array([-1.5, -1.0, -0.5, 0.0, 10.0, 20.0, 20.5, 21.0, 21.5])
+    here = np.arange(len(at) - 1)
+    begins, ends = np.append(here, here + 1), np.append(here + 1, here)
+    graph = Graph(len(at), begins, ends, np.tile(2 * np.diff(at), 2).astype(np.float32))
+    planner = Planner(graph, at[:, None], ahead=5.0)
+    assert planner.way_points(np.array([[3.0]]), np.array([[20.0]]))[0] == 4

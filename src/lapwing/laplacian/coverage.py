@@ -17,7 +17,9 @@ from lapwing.settings.learn import Distance
 NEIGHBOURS = 5
 THIN = 3.0
 """A state is thinly sampled if its neighbours are so many times as far away as those of a median state, and
-farther than those of every state of the data."""
+farther than those of nearly every state of the data."""
+NEARLY = 0.99
+"""Of the data: single states, such as those that an episode ended in, lie in the hole themselves."""
 FEWEST = 100
 """By fewer states than these nothing is judged."""
 
@@ -41,6 +43,8 @@ class Coverage:
         self._median = float(np.median(own))
         self.largest = float(own.max() / self._median)
         """The sparseness of the most solitary state of the data."""
+        self.usual = float(np.quantile(own, NEARLY) / self._median)
+        """What that of nearly every state is below."""
 
     @classmethod
     def of(cls, representation: Representation, filter: Distance) -> "Coverage | None":
@@ -58,25 +62,34 @@ class Coverage:
         away = self._tree.query(points, self._nearest)[0].reshape(len(points), -1)[:, -1]
         return away / self._median
 
-    def times_too_far(self, points: np.ndarray) -> float | None:
-        """How many times as far from the data as is usual the farthest point is, if it is thinly sampled."""
+    def times_too_far(self, points: np.ndarray, *, of_many: bool = False) -> float | None:
+        """How many times as far from the data as is usual the farthest point is, if it is thinly sampled.
+
+        Args:
+            points: one or several.
+            of_many: whether many are asked after, one by one. Some of these will be beyond nearly every state
+                by chance, so each is compared with the most solitary one.
+        """
         farthest = float(self.sparseness(np.atleast_2d(points)).max())
-        return farthest if farthest > max(THIN, self.largest) else None
+        return farthest if farthest > max(THIN, self.largest if of_many else self.usual) else None
 
 
-def warn_if_thin(coverage: Coverage | None, goals: np.ndarray, remedy: str, *, stacklevel: int) -> bool:
+def warn_if_thin(
+    coverage: Coverage | None, goals: np.ndarray, remedy: str, *, of_many: bool = False, stacklevel: int
+) -> bool:
     """Warn if φ was learned from hardly any state near a goal.
 
     Args:
         coverage: of the states that φ was learned from; None is never warned of.
         goals: φ of the goal, or of several.
         remedy: what to do about it.
+        of_many: whether many goals are asked after, one by one.
         stacklevel: as `warnings.warn` takes it, counted from the caller.
 
     Returns:
         Whether it warned.
     """
-    times = None if coverage is None else coverage.times_too_far(goals)
+    times = None if coverage is None else coverage.times_too_far(goals, of_many=of_many)
     if times is None:
         return False
     warnings.warn(

@@ -31,6 +31,7 @@ def save_reacher(reacher: Reacher, path: str | Path) -> None:
     described: dict[str, Any] = {
         "config": reacher.config,
         "shape": list(reacher.places.shape),
+        "local": reacher.places.local,
         "ahead": reacher.ahead,
         "plans": reacher.plans,
         "discrete": reacher.codes.discrete,
@@ -63,7 +64,10 @@ def _reacher(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Pat
     _check_graph(graph, path)
     codes = ActionCodes(bool(manifest["discrete"]), tensors["actions"], tuple(manifest["action_shape"]))
     return Reacher(
-        Places(tuple(manifest["shape"]), representation, tensors["shift"], tensors["scale"]),
+        Places(
+            *(tuple(manifest["shape"]), representation, tensors["shift"], tensors["scale"]),
+            local=float(manifest["local"]),
+        ),
         landmarks,
         graph,
         float(manifest["ahead"]),

@@ -23,7 +23,7 @@ QUICKEST = 0.1
 """The share of the times that says how many steps an edge takes."""
 FEWEST = 3
 """An edge was gone along at least so often; where data is scarce, once."""
-LONGER, MOST_TRIES = 1.6, 3
+LONGER, MOST_TRIES = 1.6, 6
 """How much longer edges are allowed to be while parts are not joined, and how often."""
 UNWALKED = 1_000.0
 """What an edge costs along which single steps went, but never from landmark to landmark."""

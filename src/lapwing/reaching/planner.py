@@ -23,7 +23,8 @@ class Ways(NamedTuple):
     ends: np.ndarray
     """The last one."""
     first: np.ndarray
-    """Steps to the first."""
+    """Steps to the first; 0 if none is nearer, for then the state is at it: one that goes back to where a way
+    begins would never leave."""
     steps: np.ndarray
     """Steps of the whole way; infinite where none leads."""
 
@@ -61,7 +62,8 @@ class Planner:
         total = (to_near[:, :, None] + between + from_last[:, None, :]).reshape(len(here), -1)
         best, row = total.argmin(axis=1), np.arange(len(here))
         begin, end = np.divmod(best, last.shape[1])
-        return Ways(near[row, begin], last[row, end], to_near[row, begin], total[row, best])
+        first = np.where(begin == to_near.argmin(axis=1), 0.0, to_near[row, begin])
+        return Ways(near[row, begin], last[row, end], first, total[row, best])
 
     def way_points(self, here: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there."""

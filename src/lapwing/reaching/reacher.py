@@ -166,7 +166,7 @@ class Reacher:
         if self._coverage and self.representation is not None:
             embedded = np.asarray(self.representation.embed(goals, "commute"))
             remedy = "collect data that comes to the goal, and goes on from there"
-            if warn_if_thin(self._coverage[0], embedded, remedy, stacklevel=6):
+            if warn_if_thin(self._coverage[0], embedded, remedy, of_many=True, stacklevel=6):
                 self._coverage.clear()
 
     def _check_inside(self, goals: np.ndarray, features: np.ndarray) -> None:
