@@ -29,7 +29,7 @@ class Rooms(gymnasium.Env):
 
 def main(out: Path) -> None:
     with lapwing.progress_bar() as bar:
-        rep = lapwing.learn(Rooms(), transitions=20_000, dim=6, on_progress=bar)
+        rep = lapwing.learn(Rooms(), transitions=50_000, dim=6, on_progress=bar)
     print("eigenvalues", rep.eigenvalues.round(4))
     left, right, beside = np.array([0.4, 0.9]), np.array([0.6, 0.9]), np.array([0.2, 0.9])
     print("0.2 apart, wall between", rep.distance(left, right))

@@ -8,7 +8,7 @@ from lapwing import __version__, storage
 
 SAME, REFUSED = "same", "refused"
 """A try ended as if nothing had happened, or in one sentence of lapwing's; anything else is told in words."""
-STATE, TABLE = Path("results/torture.json"), Path("results/torture.md")
+STATE, TABLE = Path("results/torture.json").resolve(), Path("results/torture.md").resolve()
 ABOUT = (
     "Made by `make torture` (a slice: `make torture ARGS='corruptions --seconds 300'`), try by try; the "
     "tries made so far are in `torture.json`. *Same*: the try ended with the bits of an undisturbed run, or "

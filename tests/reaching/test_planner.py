@@ -41,9 +41,10 @@ def test_how_far_ahead_goes_with_the_steps_between_landmarks():
 
 
 def test_a_state_past_its_landmark_is_not_sent_back_to_it():
-    """Landmarks are sparse: it is far from the nearest, where its way begins, and farther from the next."""
-    here = np.arange(8)
+    """Four landmarks lie close together behind it, and the next is far: its way begins at the nearest."""
+    at = np.array([-1.5, -1.0, -0.5, 0.0, 10.0, 20.0, 20.5, 21.0, 21.5])
+    here = np.arange(len(at) - 1)
     begins, ends = np.append(here, here + 1), np.append(here + 1, here)
-    steps = np.where(here == 2, 400.0, 40.0).astype(np.float32)
-    planner = Planner(Graph(9, begins, ends, np.tile(steps, 2)), np.arange(9.0)[:, None], 5.0)
-    assert planner.way_points(np.array([[1.2]]), np.array([[8.0]]))[0] == 2
+    graph = Graph(len(at), begins, ends, np.tile(2 * np.diff(at), 2).astype(np.float32))
+    planner = Planner(graph, at[:, None], ahead=5.0)
+    assert planner.way_points(np.array([[3.0]]), np.array([[20.0]]))[0] == 4

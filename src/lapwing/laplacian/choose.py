@@ -158,7 +158,7 @@ def _by_trials(
         tried.append(trial)
         if on_trial:
             on_trial(len(tried), settings.trials, {"score": trial.score})
-        if trial.score < closed_form.BETTER * tried[0].score:
+        if trial.score < closed_form.BETTER * tried[0].score_of(resolved.dim):
             better = [trial, *(other for other in tried if other is not trial)]
             return choose(network, target)[0], better
     if on_trial:

@@ -49,6 +49,8 @@ SLOWNESSES = (0.5, 1.0, 0.0)
 BUMPS = (150, 300)
 """Numbers of bumps that are tried in the first stage, one after the other while the score falls."""
 FURTHER_BUMPS, MOST_STAGES = 300, 3
+LEAST_SCORED = 10
+"""A basis is chosen by at least so many functions: of a few, the fastest decide, and walls may be missed."""
 LEAST_PASSED_ON = 20
 """At least so many functions of a stage are given to the next."""
 WIDTHS, FURTHER_WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0), (2.0, 3.0, 4.5)
@@ -94,9 +96,14 @@ class Trial:
 
     what: str
     score: float
-    """The sum of the Rayleigh quotients of the first `dim` functions; a missing one counts 1."""
+    """The sum of the Rayleigh quotients of the first functions, `dim` of a network and of bumps at least
+    `LEAST_SCORED`; a missing one counts 1."""
     choice: Choice = ()
     eigenvalues: tuple[float, ...] = field(default=(), repr=False)
+
+    def score_of(self, dim: int) -> float:
+        """The sum of the first `dim` alone."""
+        return sum(self.eigenvalues[:dim]) + max(0, dim - len(self.eigenvalues))
 
     def as_json(self) -> dict[str, Any]:
         """The trial as JSON can hold it."""
@@ -112,8 +119,10 @@ class Trial:
 class Study:
     """What the trials of one stage share: the data as it is seen behind the stages before."""
 
-    def __init__(self, learned_from: Experience, dim: int, seed: int):
+    def __init__(self, learned_from: Experience, dim: int, seed: int, scored: int | None = None):
         self.dim, self.seed = dim, seed
+        self.scored = scored or dim
+        """By how many functions a basis is chosen."""
         self.stages: tuple[Combined, ...] = ()
         self.learned_from = learned_from
         self.parts = learned_from.split(VALIDATION) if learned_from.n_transitions > 3 else (learned_from,) * 2
@@ -179,8 +188,8 @@ class Study:
         for width in widths:
             basis = Basis(projection, centres, width * spacing)
             fitted, measured = (pairs.moments(basis) for pairs in self.pairs)
-            for cutoff, ritz in ritz_by_cutoff(*fitted, self.dim, cutoffs).items():
-                score, values = held_out_score(ritz.coefficients, measured, self.dim)
+            for cutoff, ritz in ritz_by_cutoff(*fitted, self.scored, cutoffs).items():
+                score, values = held_out_score(ritz.coefficients, measured, self.scored)
                 found.append((score, StageChoice(slowness, len(centres), width, cutoff), values))
         score, choice, values = min(found, key=lambda one: one[0])
         return choice, score, values
@@ -230,7 +239,7 @@ def choose(
     """
     stages = len(next(iter(fixed.values()))) if fixed else None
     report_begin(on_trial, trials)
-    search = _Search(study or Study(learned_from, dim, seed), trials, fixed, on_trial)
+    search = _Search(study or Study(learned_from, dim, seed, max(dim, LEAST_SCORED)), trials, fixed, on_trial)
     best = search.first_stage()
     while len(best.choice) < (stages or MOST_STAGES):
         found = search.further_stage(best)

@@ -26,7 +26,7 @@ from lapwing.envs.plane import Plane
 from lapwing.envs.simulator import goal_observation
 from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian.chain import Chain, empirical_chain, graph_chain, true_chain
-from lapwing.laplacian.closed_form import VALIDATION, Study
+from lapwing.laplacian.closed_form import LEAST_SCORED, VALIDATION, Study
 from lapwing.laplacian.cost import announce
 from lapwing.laplacian.shards import Shards, open_shards
 from lapwing.mazes import Maze
@@ -138,7 +138,7 @@ class Target:
         """What closed-form looks at; made once, for of images it takes long."""
         if (dim, seed) not in self._studies:
             self._studies.clear()
-            self._studies[dim, seed] = Study(self.learned_from, dim, seed)
+            self._studies[dim, seed] = Study(self.learned_from, dim, seed, max(dim, LEAST_SCORED))
         return self._studies[dim, seed]
 
     def folded(self, folds: int) -> tuple["Target", Experience]:
