@@ -50,8 +50,13 @@ class AbsorbingEnd(gymnasium.Wrapper, RecordConstructorArgs):
     Example:
         >>> env = AbsorbingEnd(gymnasium.make("FrozenLake-v1", is_slippery=False), steps=2)
         >>> _ = env.reset(seed=0)
-        >>> [env.step(move)[::2][:2] for move in (1, 2, 1, 1)]  # down, then into a hole, which stays
-        [(4, False), (5, False), (5, False), (5, True)]
+        >>> for move in (1, 2, 1, 1):  # down, then into a hole, which stays
+        ...     state, _, terminated, *_ = env.step(move)
+        ...     print(state, terminated)
+        4 False
+        5 False
+        5 False
+        5 True
     """
 
     def __init__(self, env: gymnasium.Env, steps: int = 20):
