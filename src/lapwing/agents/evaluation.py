@@ -24,7 +24,7 @@ class EvaluationEpisodes(NamedTuple):
     left: np.ndarray
     """The length of the shortest path to the goal at the end,"""
     overturned: np.ndarray
-    """and whether the body then lies on its back, from where it can no longer walk."""
+    """and whether the body then lies on its back."""
 
     def measures(self) -> dict[str, float]:
         """Shares of starts that reach the goal, and that end overturned; the mean distance left."""
