@@ -26,14 +26,14 @@ TRIES = {
     "kills:hosts": 10,
 }
 ABOUT = {
-    part: f"kill -9 in `lapwing {command}`, then `--resume`"
+    part: f"kill -9 in {command}, then `--resume`"
     for part, command in {
-        "kills:learn": "learn",
-        "kills:dqn": "train TwoRoom` (DQN, from its own checkpoints), `",
-        "kills:ddpg": "train PointUMaze` (DDPG, from its own checkpoints), `",
-        "kills:reach": "reach",
-        "kills:reproduce": "reproduce fig3",
-        "kills:hosts": "learn --hosts` of one of two processes, `",
+        "kills:learn": "`lapwing learn`",
+        "kills:dqn": "`lapwing train TwoRoom` (DQN, from its own checkpoints)",
+        "kills:ddpg": "`lapwing train PointUMaze` (DDPG, from its own checkpoints)",
+        "kills:reach": "`lapwing reach`",
+        "kills:reproduce": "`lapwing reproduce fig3`",
+        "kills:hosts": "one of two processes of `lapwing learn --hosts`",
     }.items()
 }
 _NETWORK = ["--hidden", "16", "--batch", "16"]
