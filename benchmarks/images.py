@@ -47,7 +47,7 @@ def _learned(target: str, out: Path) -> tuple[dict, float, float]:
     """The measures, CPU seconds and GiB of a run."""
     command = [sys.executable, "-m", "lapwing", "learn", target, "--transitions", str(TRANSITIONS), "--json"]
     command += ["--out", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
