@@ -66,8 +66,8 @@ class FullDisk:
         self.patches = [
             mock.patch.object(FigureCanvasAgg, "print_png", lambda canvas, file: file.write(b"sketch")),
             mock.patch.object(FigureCanvasSVG, "print_svg", lambda canvas, file, metadata: file.write(b"")),
-            mock.patch.object(storage.tempfile, "mkstemp", mkstemp),
-            mock.patch.object(storage.os, "fsync", fsync),
+            mock.patch.object(tempfile, "mkstemp", mkstemp),
+            mock.patch.object(os, "fsync", fsync),
             mock.patch.object(Path, "open", opened),
         ]
         for patch in self.patches:

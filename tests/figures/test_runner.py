@@ -263,7 +263,7 @@ def test_a_table_that_the_grid_denies_is_refused(tmp_path, no_workers):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (storage.StorageError("the disk is full"), r"the disk is full"),
+        (StorageError("the disk is full"), r"the disk is full"),
         (ValueError("odd"), rf"ValueError: odd \({Path(__file__).name}:\d+\)"),
     ],
 )
