@@ -1,4 +1,7 @@
-"""Recorded data to eigenfunctions: written episode by episode, looked into, learned from, measured."""
+"""Recorded data to eigenfunctions: written episode by episode, looked into, learned from, measured.
+
+python examples/offline_data.py [FOLDER] [EPISODES]
+"""
 
 import sys
 from pathlib import Path
@@ -10,7 +13,7 @@ from lapwing.plots import draw_over_features, save_figure
 from lapwing.runs.inspect import inspect
 
 
-def recorded_walks(episodes: int = 400, steps: int = 100):
+def recorded_walks(episodes: int, steps: int = 100):
     """Walks round a pillar in the square, as a robot's log might hold them."""
     rng = np.random.default_rng(0)
     for _ in range(episodes):
@@ -21,9 +24,9 @@ def recorded_walks(episodes: int = 400, steps: int = 100):
         yield np.array(walk, np.float32)
 
 
-def main(out: Path) -> None:
+def main(out: Path, episodes: int) -> None:
     data = out / "walks"
-    lapwing.save_episodes(data, recorded_walks())  # a folder: it need not fit into memory
+    lapwing.save_episodes(data, recorded_walks(episodes))  # a folder: it need not fit into memory
     found = inspect(data)
     print({name: found.facts[name] for name in ("episodes", "transitions", "not_finite")}, found.plan)
     with lapwing.progress_bar() as bar:
@@ -39,4 +42,4 @@ def main(out: Path) -> None:
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/examples")
     folder.mkdir(parents=True, exist_ok=True)
-    main(folder)
+    main(folder, int(sys.argv[2]) if len(sys.argv) > 2 else 400)

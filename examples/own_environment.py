@@ -1,4 +1,7 @@
-"""An environment of your own, in ten lines: φ, its eigenfunctions, and a reward that knows the walls."""
+"""An environment of your own, in ten lines: φ, its eigenfunctions, and a reward that knows the walls.
+
+python examples/own_environment.py [FOLDER] [TRANSITIONS]
+"""
 
 import sys
 from pathlib import Path
@@ -27,9 +30,9 @@ class Rooms(gymnasium.Env):
         return self.at.astype(np.float32), 0.0, False, self.steps == 100, {}
 
 
-def main(out: Path) -> None:
+def main(out: Path, transitions: int) -> None:
     with lapwing.progress_bar() as bar:
-        rep = lapwing.learn(Rooms(), transitions=50_000, dim=6, on_progress=bar)
+        rep = lapwing.learn(Rooms(), transitions=transitions, dim=6, on_progress=bar)
     print("eigenvalues", rep.eigenvalues.round(4))
     left, right, beside = np.array([0.4, 0.9]), np.array([0.6, 0.9]), np.array([0.2, 0.9])
     print("0.2 apart, wall between", rep.distance(left, right))
@@ -44,4 +47,4 @@ def main(out: Path) -> None:
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/examples")
     folder.mkdir(parents=True, exist_ok=True)
-    main(folder)
+    main(folder, int(sys.argv[2]) if len(sys.argv) > 2 else 50_000)

@@ -1,5 +1,6 @@
 """What the tests share: how hypothesis runs, chance that repeats, and one small learned run of each kind."""
 
+import gc
 import hashlib
 import itertools
 import os
@@ -35,6 +36,13 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 # Processes that tests start keep theirs apart from those of the user too.
 os.environ["LAPWING_COMPILATION_CACHE"] = str(_compilation_cache().with_name("processes"))
+
+
+def pytest_collection_finish():
+    """What is imported stays to the end: JAX's tracing would have it looked through again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -35,7 +35,7 @@ def test_every_example_is_run_here():
 
 
 def test_an_environment_of_ones_own_has_a_distance_that_knows_its_wall(tmp_path):
-    printed = run("own_environment.py", str(tmp_path), cwd=tmp_path)
+    printed = run("own_environment.py", str(tmp_path), "20000", cwd=tmp_path)
     through, beside = (numbers(line.split("  ")[-1])[-1] for line in printed.splitlines()[1:3])
     assert through > 1.5 * beside
     assert (tmp_path / "rooms.safetensors").is_file()
@@ -49,8 +49,8 @@ def test_cartpole_is_drawn(tmp_path):
 
 
 def test_recorded_data_becomes_eigenfunctions(tmp_path):
-    printed = run("offline_data.py", str(tmp_path), cwd=tmp_path)
-    assert "'episodes': 400" in printed
+    printed = run("offline_data.py", str(tmp_path), "150", cwd=tmp_path)
+    assert "'episodes': 150" in printed
     trusted = int(re.search(r"trusted (\d+) of 6", printed)[1])
     assert trusted >= 3
     assert (tmp_path / "offline.png").is_file()

@@ -1,8 +1,13 @@
 """Every stage of a run tells when it begins and when it is over."""
 
+import io
+import time
+
 import numpy as np
+from rich.console import Console
 
 import lapwing
+from lapwing.cli.progress import progress_bar
 from lapwing.data.experience import Experience
 
 
@@ -40,3 +45,15 @@ def test_every_stage_of_closed_form_reports():
     seen = phases_of(walk, dim=3, trials=1, held_out=0.0)
     check_whole(seen, {"opening", "preparing", "trying out", "learning", "measuring"})
     assert ("trying out", 0, 1) in seen
+
+
+def test_a_row_with_everything_fits_into_a_line_of_80():
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    with progress_bar(console) as bar:
+        for done in range(0, 2_000, 500):
+            bar("training", done, 2_000, {"loss": 0.9248, "steps_per_second": 437.0})
+            time.sleep(0.2)
+    lines = console.file.getvalue().replace("\r", "\n").splitlines()  # pyright: ignore[reportAttributeAccessIssue]
+    shown = [line for line in lines if "training" in line]
+    assert any("to go" in line and "437 steps/s" in line for line in shown)
+    assert all("training" in line for line in lines if "go" in line)

@@ -632,5 +632,5 @@ class TestKeys:
 
     def test_without_them_the_error_names_the_likely_array(self, tmp_path):
         np.savez(tmp_path / "data.npz", obs=np.zeros((3, 2)), done=[0, 0, 1])
-        with pytest.raises(DatasetError, match="observations=obs"):
+        with pytest.raises(DatasetError, match=r"observations=obs.* ends=done"):
             load_experience(tmp_path / "data.npz")

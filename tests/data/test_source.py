@@ -321,7 +321,7 @@ class TestMakeEnv:
             ("CartPol-v1", r"'CartPol-v1'.* CartPole-v1\?"),
             ("qqqqqqqq", r"'qqqqqqqq'.* gymnasium\.pprint_registry"),
             ("", "''"),
-            ("no_such_module:Env-v0", "'no_such_module'"),
+            ("no_such_module:Env-v0", "'no_such_module'.* pip install no-such-module"),
             ("{own}:Lin", r"own_env\.py .*'Lin'.* Line\?"),
             ("{own}:CartPoleEnv", r"own_env\.py .*'CartPoleEnv'.* Line, Picky, Broken"),
             ("{own}:State", r"own_env\.py .*'State'"),
@@ -353,12 +353,27 @@ class TestMakeEnv:
     def test_a_function_that_needs_arguments_and_a_wrapper(self, tmp_path):
         path = tmp_path / "factories.py"
         path.write_text(
-            "import gymnasium\ndef made(size): ...\nclass Outer(gymnasium.Wrapper): ...\n", encoding="utf8"
+            "import gymnasium\ndef made(size): ...\ndef _inner(): ...\nclass Outer(gymnasium.Wrapper): ...\n",
+            encoding="utf8",
         )
         with pytest.raises(ConfigError, match=r"size.*defaults"):
             make_env(f"{path}:made")
-        with pytest.raises(ConfigError, match=r"no environment .Outer.*made"):
+        with pytest.raises(ConfigError, match=r"--wrap .*factories\.py:Outer"):
             make_env(f"{path}:Outer")
+        with pytest.raises(ConfigError, match="made") as refused:
+            make_env(f"{path}:other")
+        assert "_inner" not in str(refused.value)
+
+    def test_a_wrapper_that_makes_its_own_environment(self, tmp_path):
+        path = tmp_path / "wrapped.py"
+        path.write_text(
+            "import gymnasium\n"
+            "class Short(gymnasium.Wrapper):\n"
+            "    def __init__(self, steps=7):\n"
+            "        super().__init__(gymnasium.make('CartPole-v1', max_episode_steps=steps))\n",
+            encoding="utf8",
+        )
+        assert make_env(f"{path}:Short").spec.max_episode_steps == 7  # pyright: ignore[reportOptionalMemberAccess]
 
     def test_a_function_that_makes_one(self, tmp_path):
         path = tmp_path / "factories.py"

@@ -128,7 +128,7 @@ def rooms(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "words"), [("Room", []), ("GoalRoom", ["--observation-key=achieved_goal"])])
-def test_environments_with_goals_are_gone_to_and_evaluated(name, words, rooms, tmp_path, capsys):
+def test_environments_with_goals_are_gone_to_and_evaluated(name, words, rooms, tmp_path, capsys, sketched):
     out = tmp_path / "run"
     few = [*WORDS, "--hidden", "64", "--steps", "600", "--batch", "256", *words]
     main(["reach", f"gym:{rooms}:{name}", *few, "--out", str(out), "--json"])

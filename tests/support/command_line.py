@@ -27,10 +27,17 @@ def unboxed(text: str) -> str:
 
 def refused(*arguments: str | Path) -> str:
     """The message of a command that ends with 2, prints nothing else, and leaves nothing behind."""
-    before = sorted(Path.cwd().rglob("*"))
+    before = _found_here()
     code, out, err = called(*arguments)
     assert code == 2, err
     assert out == ""
     assert "Traceback" not in err
-    assert sorted(Path.cwd().rglob("*")) == before
+    assert _found_here() == before
     return err
+
+
+def _found_here() -> set[Path]:
+    """All that is in the working folder; of hidden folders, such as .venv, the names alone."""
+    found = set(Path.cwd().iterdir())
+    folders = [path for path in found if path.is_dir() and not path.name.startswith(".")]
+    return found.union(*(folder.rglob("*") for folder in folders))

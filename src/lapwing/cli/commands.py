@@ -315,9 +315,9 @@ def _show_control(outcome: "ControlOutcome", out: Path, console: "Console", *, a
 
 
 def _show_reach(outcome: "ReachOutcome", out: Path, console: "Console", *, as_json: bool) -> None:
-    from lapwing.cli.reach_report import draw_reach, reach_table
+    from lapwing.cli.reach_report import draw_reach, reach_report
 
-    show_run(outcome, reach_table, draw_reach, out, console, as_json)
+    show_run(outcome, reach_report, draw_reach, out, console, as_json)
 
 
 def _show_options(outcome: "OptionsOutcome", out: Path, console: "Console", *, as_json: bool) -> None:

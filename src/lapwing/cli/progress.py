@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from lapwing.progress import OnProgress
@@ -31,6 +31,9 @@ class TimeColumn(ProgressColumn):
     """The time that a phase has taken; and the time to go, where its steps are counted."""
 
     max_refresh = 0.5
+
+    def __init__(self) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
 
     def render(self, task: Task) -> Text:
         """As minutes and seconds."""
@@ -55,7 +58,7 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
     """
     columns = (
         TextColumn("{task.description:<11}"),
-        BarColumn(bar_width=16),
+        BarColumn(bar_width=10),
         TextColumn("{task.completed:>7,}/{task.total:<7,}"),
         TimeColumn(),
         TextColumn("{task.fields[metrics]}"),

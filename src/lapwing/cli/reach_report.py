@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from lapwing import plots
 from lapwing.cli.report import measure_table, save_figures
@@ -14,6 +16,12 @@ from lapwing.runs.reach import ReachOutcome
 
 MOST_PATHS = 50
 """No more are drawn in one picture."""
+
+
+def reach_report(outcome: ReachOutcome) -> Group:
+    """The measures, and at the end how the policy is used."""
+    use = f'in Python lapwing.load_reacher("{outcome.result["run"]}").act(observation, goal).'
+    return Group(reach_table(outcome), Text.assemble(("next: ", "bold"), use))
 
 
 def reach_table(outcome: ReachOutcome) -> Table:

@@ -24,6 +24,8 @@ ROWS = (*FLAGS, "next_observations", "actions", "rewards")
 """What has a row for each observation, where there are no lengths."""
 KEYS = ("observations", "lengths", *ROWS, "table", "shrunk")
 _OBSERVED = ("obs", "observation", "states", "state", "s", "x", "obses")
+_ENDED = ("done", "dones", "end", "ends", "last", "is_last", "terminal", "terminals", "terminated", "over")
+"""What arrays that are meant are often called elsewhere."""
 JUMP = 5.0
 """A step is a jump if it is so many times as long as nine in ten of the steps at most are."""
 FEWEST_JUMPS = 5
@@ -48,7 +50,8 @@ def experience_in(arrays: dict[str, np.ndarray], held: Iterable[str] = ()) -> Ex
         return Experience(arrays["observations"], arrays["lengths"], arrays.get("table"), **followed_by)  # pyright: ignore[reportArgumentType]
     if "next_observations" not in arrays and not marks_of(arrays):
         raise DatasetError(
-            f"there is no array 'lengths' and no 'ends'; it holds {', '.join(held)}: add one of them"
+            f"there is no array 'lengths' and no 'ends'; it holds {', '.join(held)}: add one of them, or say "
+            "which array marks the last observation of each episode with --keys ends=NAME"
         )
     if "table" in arrays:
         raise DatasetError("a table goes with lengths, not with ends; add the array 'lengths'")
@@ -242,8 +245,10 @@ def _nothing_observed(names: Iterable[str]) -> str:
     held = sorted(names)
     if "actions" in held:
         return "it holds actions but no observations, and φ is learned from what was observed: add the array"
-    likely = next((name for name in held if name.casefold() in _OBSERVED), "NAME")
+    likely, ends = (
+        next((name for name in held if name.casefold() in known), "NAME") for known in (_OBSERVED, _ENDED)
+    )
     return (
         f"there is no array 'observations'; it holds {', '.join(held) or 'nothing'}: say which one they are "
-        f"with --keys observations={likely}, and what marks the end of episodes with ends=NAME"
+        f"with --keys observations={likely}, and what marks the end of episodes with ends={ends}"
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -135,14 +136,26 @@ def _register_where_installed(name: str) -> None:
         except ImportError as error:
             raise ConfigError(
                 f"{name} comes with the package {module}, which is not installed; "
-                f"pip install {module.replace('_', '-')}"
+                f"pip install {_distribution(module)}"
             ) from error
+
+
+def _distribution(module: str) -> str:
+    """What installs a module: most are named alike."""
+    return module.replace("_", "-")
 
 
 def import_module(module: str) -> ModuleType:
     """A module by its name, which the user gave."""
     try:
         return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or module
+        install = _distribution(missing.partition(".")[0])
+        raise ConfigError(
+            f"the module {module!r} cannot be imported, for {missing} is not installed; check its name, or "
+            f"pip install {install}"
+        ) from error
     except Exception as error:  # a module may raise anything
         raise ConfigError(f"the module {module!r} cannot be imported ({error}); check its name") from error
 
@@ -150,24 +163,39 @@ def import_module(module: str) -> ModuleType:
 def _maker_in(path: Path, name: str) -> Callable[[], gymnasium.Env]:
     """An environment's class in a user's own file, which is run for it, or a function that makes one."""
     module = run_file(path)
-    makers = {found: value for found, value in vars(module).items() if _makes_env(value, module)}
+    own = {found: value for found, value in vars(module).items() if _is_own(value, module)}
+    makers = {found: value for found, value in own.items() if not _wants_env(value)}
+    if name in own and name not in makers:
+        raise ConfigError(
+            f"{name} of {path} is a wrapper, which needs an environment; name that, and --wrap {path}:{name}"
+        )
     if not makers:
         raise ConfigError(
             f"{path} defines no environment; derive {name} from gymnasium.Env, or let a function {name} "
             "return one"
         )
     if name not in makers:
-        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, makers)}")
+        public = [found for found in makers if not found.startswith("_")]
+        raise ConfigError(f"{path} has no environment {name!r}; {nearest(name, public)}")
     return makers[name]
 
 
-def _makes_env(value: object, module: ModuleType) -> bool:
+def _is_own(value: object, module: ModuleType) -> bool:
     """Whether it may be meant: what the file itself defines, not what it imports."""
     if getattr(value, "__module__", None) != module.__name__:
         return False
-    if isinstance(value, type):
-        return issubclass(value, gymnasium.Env) and not issubclass(value, gymnasium.Wrapper)
-    return callable(value)
+    return issubclass(value, gymnasium.Env) if isinstance(value, type) else callable(value)
+
+
+def _wants_env(value: object) -> bool:
+    """Whether it is a wrapper that has to be given an environment; some make their own."""
+    if not (isinstance(value, type) and issubclass(value, gymnasium.Wrapper)):
+        return False
+    try:
+        inspect.signature(value).bind()
+    except TypeError:
+        return True
+    return False
 
 
 def run_file(path: Path) -> ModuleType:

@@ -236,7 +236,10 @@ class RewardShaper:
 
     def _warn_if_thinly_sampled(self) -> None:
         """Say once if φ was learned from hardly any state near the goal."""
-        remedy = "collect past termination (past_termination=True), or with a policy that comes to the goal"
+        remedy = (
+            "collect past termination (past_termination=True), in longer episodes, from other starts, or "
+            "with a policy that comes to the goal"
+        )
         many = self.follows_goal or len(self._batch) > 0
         if self._coverage and warn_if_thin(
             self._coverage, self._goal_phi, remedy, of_many=many, stacklevel=5

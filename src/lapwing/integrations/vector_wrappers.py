@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from lapwing.data.rollouts import autoreset_mode
+from lapwing.envs.forks import warn_of_forks
 from lapwing.envs.make import refuse_vec_env
 from lapwing.integrations.goals import DESIRED, RewardShaper, Shaping
 from lapwing.integrations.wrappers import ObservationTransform, as_text
@@ -36,6 +37,7 @@ class VectorLaplacianReward(VectorWrapper, RecordConstructorArgs):
         **shaping: Unpack[Shaping],
     ):
         refuse_vec_env(env)
+        warn_of_forks(env)
         RecordConstructorArgs.__init__(self, representation=as_text(representation), goal=goal, **shaping)
         VectorWrapper.__init__(self, env)
         self._mode = autoreset_mode(env)
@@ -103,6 +105,7 @@ class VectorLaplacianObservation(VectorWrapper, RecordConstructorArgs):
         observation_key: str | None = None,
     ):
         refuse_vec_env(env)
+        warn_of_forks(env)
         RecordConstructorArgs.__init__(
             self,
             representation=as_text(representation),

@@ -85,7 +85,7 @@ def reach(
 
     Example:
         >>> import lapwing
-        >>> reacher = lapwing.reach("TwoRoom", transitions=200_000, dim=10, steps=100)
+        >>> reacher = lapwing.reach("TwoRoom", transitions=50_000, dim=10, steps=100)
         >>> reacher.act([0.125, 0.125], [0.875, 0.875]) in range(4)
         True
     """
