@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lapwing.errors import LapwingWarning, MazeError
 from lapwing.mazes import MAZES, Maze, parse_maze, read_maze
+from tests.support.folders import put
 
 # From the drawings of the paper's environments: size, states, goal.
 KNOWN = {
@@ -181,7 +182,7 @@ class TestRefused:
     def test_a_file_that_is_no_maze_is_named(self, tmp_path):
         path = tmp_path / "picture.png"
         for content, name in ((b"\x89PNG\r\n\x1a\n\xff\xfe", r"picture\.png"), (b"#?#\n", "maze picture")):
-            path.write_bytes(content)
+            put(path, content)
             with pytest.raises(MazeError, match=name):
                 read_maze(path)
 

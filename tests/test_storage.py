@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 
 from lapwing import storage
 from lapwing.errors import CheckpointError, StorageError
+from tests.support.folders import put
 from tests.support.processes import in_own_mount
 
 json_values = st.recursive(
@@ -94,7 +95,7 @@ def test_every_flipped_bit_is_refused_by_name(small_file):
         for bit in range(8):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
-            small_file.write_bytes(damaged)
+            put(small_file, damaged)
             with pytest.raises(CheckpointError, match=r"small.safetensors"):
                 storage.read_tensors(small_file)
 
@@ -102,7 +103,7 @@ def test_every_flipped_bit_is_refused_by_name(small_file):
 def test_a_file_cut_or_continued_is_refused_by_name(small_file):
     content = small_file.read_bytes()
     for damaged in (*(content[:length] for length in range(len(content))), content + b"\0"):
-        small_file.write_bytes(damaged)
+        put(small_file, damaged)
         with pytest.raises(CheckpointError, match=r"small.safetensors"):
             storage.read_tensors(small_file)
 
@@ -119,7 +120,7 @@ def test_a_file_cut_or_continued_is_refused_by_name(small_file):
 )
 def test_a_foreign_file_is_refused_by_name(tmp_path, content):
     path = tmp_path / "foreign.bin"
-    path.write_bytes(content)
+    put(path, content)
     with pytest.raises(CheckpointError, match=r"foreign.bin"):
         storage.read_tensors(path)
 
@@ -127,7 +128,7 @@ def test_a_foreign_file_is_refused_by_name(tmp_path, content):
 @in_one_folder
 @given(st.binary(max_size=400))
 def test_no_bytes_at_all_make_the_reader_stumble(tmp_path, content):
-    (tmp_path / "any").write_bytes(content)
+    put(tmp_path / "any", content)
     with pytest.raises(CheckpointError):
         storage.read_tensors(tmp_path / "any")
 
@@ -141,7 +142,7 @@ def test_json_comes_back(tmp_path, value):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"a": 1'])
 def test_damaged_json_is_refused_by_name(tmp_path, content):
-    (tmp_path / "x.json").write_bytes(content)
+    put(tmp_path / "x.json", content)
     with pytest.raises(CheckpointError, match=r"x\.json"):
         storage.read_json(tmp_path / "x.json")
 
@@ -174,7 +175,7 @@ def test_a_last_line_cut_anywhere_is_left_out(tmp_path):
     storage.append_json_line(path, {"step": 2, "loss": 0.5})
     last = path.read_bytes().removeprefix(whole)
     for length in range(len(last)):
-        path.write_bytes(whole + last[:length])
+        put(path, whole + last[:length])
         assert storage.read_json_lines(path) == [{"step": 1}]
 
 
@@ -201,7 +202,7 @@ def flipped(path: Path):
         for bit in range(8):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
-            path.write_bytes(damaged)
+            put(path, damaged)
             yield position, bit
 
 

@@ -106,6 +106,7 @@ def test_two_runs_without_a_folder_go_to_two(elsewhere):
     assert Path("runs/FourRoom-2/result.json").exists()
 
 
+@pytest.mark.usefixtures("sketched")
 def test_an_environment_without_a_truth_has_null_for_it(elsewhere):
     code, out, err = called(
         *("learn", "gym:CartPole-v1", "--out", "run", "--json", "--transitions", "3000", "--dim", "3"),
@@ -174,8 +175,10 @@ def test_a_run_is_refused_resumed_and_overwritten(elsewhere):
     assert (code, json.loads(out)["steps"]) == (0, 3)
 
 
-def test_evaluating_a_run_gives_its_measures_again(learned):
-    folder, out, _ = learned
+@pytest.mark.usefixtures("sketched")
+def test_evaluating_a_run_gives_its_measures_again(learned, elsewhere):
+    _, out, _ = learned
+    folder = Path(shutil.copytree(learned[0], elsewhere / "run"))
     for name in ("spectrum.png", "learning.svg"):
         (folder / "figures" / name).unlink()
     code, again, err = called("evaluate", folder, "--json")
@@ -546,6 +549,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path):
 TINY = ["--random-steps", "200", "--steps", "40", "--evaluate-every", "20", "--hidden", "8"]
 
 
+@pytest.mark.usefixtures("sketched")
 def test_an_agent_is_trained_shown_and_evaluated_again(elsewhere):
     code, out, err = called("train", "TwoRoom", "--reward", "l2", *TINY, "--out", "run", "--json")
     assert code == 0, err

@@ -10,6 +10,7 @@ from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
 from lapwing.data.folders import save_episodes
 from lapwing.errors import DatasetError
+from tests.support.folders import put
 
 lengths_lists = st.lists(st.integers(2, 9), min_size=1, max_size=8)
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
@@ -209,7 +210,7 @@ class TestOnEveryWay:
         path = tmp_path / f"{name}.npy"
         content = bytearray(path.read_bytes())
         content[-9] ^= 1
-        path.write_bytes(content)
+        put(path, content)
         with pytest.raises(DatasetError, match=r"SHA-256|damaged"):
             load_experience(tmp_path)
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 
 from lapwing.data.archives import BOMB_BYTES, names_in, read_archive
 from lapwing.errors import DatasetError
+from tests.support.folders import put
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 STORED, DEFLATED = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
@@ -61,7 +62,7 @@ def path(tmp_path) -> Path:
 def refusal(path: Path, content: bytes | None = None, wanted=("a",), **options) -> str:
     """What refuses the file."""
     if content is not None:
-        path.write_bytes(content)
+        put(path, content)
     with pytest.raises(DatasetError) as caught:
         read_archive(path, wanted, **options)
     sentence = str(caught.value)
@@ -327,7 +328,7 @@ def saved(request) -> bytes:
 
 def is_refused_or_intact(path: Path, content: bytes) -> bool:
     """Whether the content is refused by name; if not, each array that is found must be what was saved."""
-    path.write_bytes(content)
+    put(path, content)
     try:
         found = read_archive(path, list(ORIGINAL))
     except DatasetError as error:

@@ -134,7 +134,7 @@ class TestDamage:
     def test_truncated_anywhere(self, saved_file, tmp_path):
         path = tmp_path / "data.npz"
         for size in range(0, len(saved_file), 7):
-            path.write_bytes(saved_file[:size])
+            put(path, saved_file[:size])
             with pytest.raises(DatasetError, match=r"data\.npz"):
                 load_experience(path)
 
@@ -147,7 +147,7 @@ class TestDamage:
         for place in range(len(saved_file)):
             damaged = bytearray(saved_file)
             damaged[place] ^= flip
-            path.write_bytes(damaged)
+            put(path, damaged)
             try:
                 loaded = load_experience(path)
             except DatasetError:
@@ -458,7 +458,7 @@ class TestFoldersByHand:
     )
     def test_another_manifest(self, manifest, words, tmp_path):
         save_episodes(tmp_path, walks("vectors"))
-        (tmp_path / "manifest.json").write_bytes(manifest)
+        put(tmp_path / "manifest.json", manifest)
         with pytest.raises(DatasetError, match=words):
             load_experience(tmp_path)
 
@@ -472,7 +472,7 @@ class TestFoldersByHand:
         objects = io.BytesIO()
         np.save(objects, np.array([Intruder(canary)] * 2, object), allow_pickle=True)
         for content in (pickle.dumps(Intruder(canary)), archived.getvalue(), objects.getvalue()):
-            path.write_bytes(content)
+            put(path, content)
             with pytest.raises(DatasetError, match=rf"{name}\.npy"):
                 load_experience(tmp_path / "data")
         assert not canary.exists()
@@ -504,7 +504,7 @@ class TestDamagedFolders:
         for place in range(len(content)):
             damaged = bytearray(content)
             damaged[place] ^= flip
-            path.write_bytes(damaged)
+            put(path, damaged)
             try:
                 assert load_experience(tmp_path).sha256() == whole, f"byte {place} changed the content"
             except DatasetError:
@@ -517,7 +517,7 @@ class TestDamagedFolders:
         path = tmp_path / name
         content = path.read_bytes()
         for size in range(0, len(content) - 2, 5):
-            path.write_bytes(content[:size])
+            put(path, content[:size])
             with pytest.raises(DatasetError):
                 load_experience(tmp_path)
 
@@ -544,6 +544,7 @@ import numpy as np
 from lapwing.data.folders import save_episodes
 from lapwing.data.open import open_experience
 from lapwing.data.source import DataFile
+from tests.support.folders import put
 
 rng = np.random.default_rng(0)
 walk = rng.standard_normal((1_024, 8)).astype(np.float32).cumsum(axis=0) / 20

@@ -14,6 +14,7 @@ from lapwing.data.files import load_experience
 from lapwing.data.layouts import experience_in, recognised, unmarked_jumps
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.runs.inspect import inspect
+from tests.support.folders import put
 
 steps_lists = st.lists(st.integers(1, 8), min_size=1, max_size=6)
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
@@ -277,7 +278,7 @@ class TestHDF5:
 
     @pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
     def test_what_is_no_hdf5(self, content, tmp_path):
-        (tmp_path / "data.hdf5").write_bytes(content)
+        put(tmp_path / "data.hdf5", content)
         with pytest.raises(DatasetError, match=r"data\.hdf5 is damaged"):
             load_experience(tmp_path / "data.hdf5")
 

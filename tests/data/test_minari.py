@@ -24,6 +24,7 @@ from lapwing.data.minari import MinariData, open_minari
 from lapwing.data.minari_spaces import space_from_json
 from lapwing.data.source import describe, read_source, recall
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
+from tests.support.folders import put
 
 DESCRIBED = {
     "algorithm_name": "random",
@@ -418,7 +419,7 @@ class TestMetadata:
         "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"a": ' + b"9" * 9999 + b"}", b"[1, 2]"]
     )
     def test_no_json_or_of_something_else(self, content, cartpole):
-        metadata_of(cartpole).write_bytes(content)
+        put(metadata_of(cartpole), content)
         assert "metadata.json is damaged: it is not" in refusal(cartpole)
 
     def test_too_much(self, cartpole):
@@ -758,7 +759,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(100)])
     def test_no_hdf5(self, content, cartpole):
-        data_of(cartpole).write_bytes(content)
+        put(data_of(cartpole), content)
         assert f"{data_of(cartpole)} is damaged" in refusal(cartpole)
 
     @in_one_folder
@@ -768,7 +769,7 @@ class TestDamage:
         folder = tmp_path / "cut"
         if not folder.exists():
             shutil.copytree(root / "cartpole" / "random-v0", folder)
-        data_of(folder).write_bytes(whole[: int(share * len(whole))])
+        put(data_of(folder), whole[: int(share * len(whole))])
         assert f"{data_of(folder)} is damaged" in refusal(folder)
 
     def test_bytes_flipped_all_over_the_file(self, root, tmp_path):
@@ -780,7 +781,7 @@ class TestDamage:
         for place in places:
             damaged = bytearray(whole)
             damaged[place] ^= 0xFF
-            data_of(folder).write_bytes(damaged)
+            put(data_of(folder), damaged)
             try:
                 quietly(open_minari(str(folder)))
             except DatasetError:

@@ -136,6 +136,12 @@ class TestCentres:
         assert np.isfinite(centres).all()
         assert apart > 0
 
+    @pytest.mark.parametrize("decimals", [0, 1, 9])
+    def test_as_many_as_there_are_points_are_these_in_order(self, decimals):
+        points = np.round(RNG.standard_normal((200, 3)), decimals)
+        centres, _ = spread_centres(points, len(points), seed=0)
+        np.testing.assert_array_equal(centres, np.unique(points, axis=0))
+
     def test_the_seed_decides(self):
         points = RNG.standard_normal((500, 2))
         first, again, other = (spread_centres(points, 20, seed)[0] for seed in (0, 0, 1))

@@ -19,6 +19,7 @@ from lapwing.laplacian.distances import mean_distance
 from lapwing.laplacian.model_files import named_arrays
 from lapwing.laplacian.representation import Representation, load_representation
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
+from tests.support.folders import put
 
 pytestmark = pytest.mark.numeric
 
@@ -473,7 +474,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path):
     REPRESENTATIONS["linear"].save(path)
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
-    path.write_bytes(content)
+    put(path, content)
     with pytest.raises(CheckpointError, match=r"rep\.safetensors is damaged"):
         load_representation(path)
 

@@ -10,6 +10,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.plane import open_plane, random_walks
 from lapwing.errors import CheckpointError, ConfigError, DatasetError, LapwingWarning
 from lapwing.reaching.worlds import MazeWorld, PlaneWorld, roll_out
+from tests.support.folders import put
 
 SMALL = {"transitions": 20_000, "dim": 10, "steps": 300, "batch": 256, "hidden": (64, 64)}
 
@@ -123,7 +124,7 @@ def test_a_damaged_file_is_refused(two_room, tmp_path):
     two_room.save(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
-    path.write_bytes(content)
+    put(path, content)
     with pytest.raises(CheckpointError, match=path.name):
         lapwing.load_reacher(path)
 

@@ -14,6 +14,7 @@ from lapwing.data.files import load_experience
 from lapwing.errors import CheckpointError, LapwingError
 from lapwing.runs.folder import RunFolder
 from tests.support.command_line import called
+from tests.support.folders import put
 
 FLIPS = 12
 """In each file."""
@@ -30,7 +31,7 @@ READERS = {
 def flip(path: Path, position: int, bit: int) -> None:
     content = bytearray(path.read_bytes())
     content[position] ^= 1 << bit
-    path.write_bytes(content)
+    put(path, content)
 
 
 def places(path: Path, count: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import CheckpointError, ConfigError, DatasetError
 from tests.support.exact import moves, text_of
 from tests.support.fitted import OBSERVATIONS, REPRESENTATIONS
+from tests.support.folders import put
 
 GAMMA = 0.95
 TABLE = np.array(moves(text_of("FourRoom")))
@@ -142,7 +143,7 @@ def test_a_damaged_or_foreign_file_is_no_policy(four_room, tmp_path):
     lapwing.solve(four_room, lambda x: x[:, 0], gamma=GAMMA).save(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
-    path.write_bytes(content)
+    put(path, content)
     four_room.save(tmp_path / "phi.safetensors")
     for wrong in (path, tmp_path / "phi.safetensors"):
         with pytest.raises(CheckpointError, match=wrong.name):

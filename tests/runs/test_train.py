@@ -36,7 +36,7 @@ from lapwing.settings.learn import PRESETS, LearnSettings
 from lapwing.shaping.tasks import grid_task
 from tests.support import exact
 from tests.support.environments import Line
-from tests.support.folders import content, without_times
+from tests.support.folders import content, put, without_times
 from tests.support.interruptions import Interrupted, stop_at
 from tests.support.processes import ONE_THREAD, Zygote
 from tests.support.small_runs import SMALL
@@ -161,7 +161,7 @@ class TestFile:
         path = finished / "agent.safetensors"
         damaged = bytearray(path.read_bytes())
         damaged[int(place * len(damaged)) if isinstance(place, float) else place] ^= 1
-        path.write_bytes(damaged)
+        put(path, damaged)
         with pytest.raises(CheckpointError, match=r"agent\.safetensors"):
             lapwing.load_agent(path)
 

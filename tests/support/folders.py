@@ -1,4 +1,4 @@
-"""What is in a folder, to compare it with another's."""
+"""Files of a folder: what they hold, and new content in their place."""
 
 from pathlib import Path
 
@@ -10,6 +10,12 @@ def content(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != ".lock"
     }
+
+
+def put(path: Path, content: bytes | bytearray) -> None:
+    """Give a file other content, hundreds of times in a second: overwriting waits for the disk on ext4."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
 
 
 def without_times(value):

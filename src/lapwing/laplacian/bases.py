@@ -192,7 +192,7 @@ def spread_centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarra
 
     That is the median distance to the nearest other centre.
     """
-    centres = np.unique(points, axis=0)
+    centres = _distinct(points)
     if count < len(centres):
         drawn = np.random.default_rng(seed).choice(len(centres), count, replace=False)
         with warnings.catch_warnings():
@@ -203,6 +203,13 @@ def spread_centres(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarra
         return centres, 1.0
     nearest, _ = KDTree(apart).query(apart, k=2)
     return centres, float(np.median(nearest[:, 1]))
+
+
+def _distinct(points: np.ndarray) -> np.ndarray:
+    """Each once, in order; where no two begin alike, by the first number alone, which is much quicker."""
+    first = np.argsort(points[:, 0])
+    ordered = points[first]
+    return ordered if (np.diff(ordered[:, 0]) > 0).all() else np.unique(points, axis=0)
 
 
 def as_vectors(observations: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
