@@ -23,6 +23,7 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError, DatasetError, LapwingError, StorageError
 from lapwing.mazes import read_maze
 from lapwing.settings.learn import LearnSettings
+from tests.support.folders import put
 
 TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)
 
@@ -544,7 +545,6 @@ import numpy as np
 from lapwing.data.folders import save_episodes
 from lapwing.data.open import open_experience
 from lapwing.data.source import DataFile
-from tests.support.folders import put
 
 rng = np.random.default_rng(0)
 walk = rng.standard_normal((1_024, 8)).astype(np.float32).cumsum(axis=0) / 20
