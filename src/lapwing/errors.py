@@ -1,4 +1,4 @@
-"""What can go wrong. Each message names the thing, its value and the remedy, in one sentence."""
+"""The errors of lapwing. Each message names the field, its value and the remedy, in one sentence."""
 
 import difflib
 from collections.abc import Iterable

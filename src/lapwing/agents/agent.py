@@ -1,4 +1,4 @@
-"""Trained agents and their files: Q with the policy that it gives, or a policy of continuous actions."""
+"""Trained agents and their files: Q with its greedy policy, or a policy with continuous actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

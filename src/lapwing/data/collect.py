@@ -1,4 +1,4 @@
-"""Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
+"""Collecting experience: gridworlds through their tables, Gymnasium environments by stepping them."""
 
 import math
 from collections.abc import Callable

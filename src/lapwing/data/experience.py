@@ -1,9 +1,9 @@
-"""Experience: what an agent saw, episode by episode, checked before anything is learned from it.
+"""Experience: episodes of observations, validated on construction.
 
-All observations stand in one array, episode after episode; `lengths` says how many belong to each. Where
-the states can be enumerated, the array holds their ids and `table` one observation a state. No pair of
-states is ever taken across the end of an episode. Actions and rewards, where there are any, stand at the
-observations that they follow.
+All observations are in one array, episode after episode; `lengths` holds the number of each. If the states
+can be enumerated, the array holds their ids and `table` one observation per state. No pair of states ever
+crosses the end of an episode. Actions and rewards, if present, are aligned with the observations that they
+follow.
 """
 
 import dataclasses

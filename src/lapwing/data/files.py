@@ -1,6 +1,6 @@
-"""Experience in files: an .npz archive, an HDF5 file, or a folder of .npy files for what exceeds memory.
+"""Experience in files: an .npz archive, an HDF5 file, or a folder of .npy files for data larger than memory.
 
-All are checked when they are read: shapes, NaN, and the SHA-256 that they carry. Nothing in them is run.
+All are validated when they are read: shapes, NaN, and their SHA-256. Nothing in them is executed.
 """
 
 from collections.abc import Iterable, Mapping

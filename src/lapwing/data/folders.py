@@ -1,6 +1,6 @@
-"""Experience in a folder of .npy files, which may be larger than memory: written as it comes, read mapped.
+"""Experience in a folder of .npy files, which may be larger than memory: written as a stream, memory-mapped.
 
-A folder is checked when it is read: shapes, NaN, and the SHA-256 in its manifest, which is written last.
+A folder is validated when it is read: shapes, NaN, and the SHA-256 in its manifest, which is written last.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""Wrappers for collecting: past termination, absorbing ends, and any by name.
+"""Wrappers for collecting: past termination, absorbing ends, and any wrapper by name.
 
-A name is as `gymnasium.wrappers:AtariPreprocessing`.
+A name has the form `gymnasium.wrappers:AtariPreprocessing`.
 """
 
 import ast

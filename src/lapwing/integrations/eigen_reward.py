@@ -1,4 +1,4 @@
-"""The intrinsic reward of an eigenoption alone: climb an eigenfunction, with any agent."""
+"""The intrinsic reward of an eigenoption, for any agent: climb an eigenfunction."""
 
 from pathlib import Path
 from typing import Any, SupportsFloat

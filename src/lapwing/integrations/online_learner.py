@@ -1,7 +1,7 @@
-"""φ learned while a policy changes, from a training loop of the user's own.
+"""φ learned while a policy changes, in the user's own training loop.
 
-Each update adds the episodes that the policy has just made to the most recent ones, and takes some more steps
-on pairs of them. λ falls over the updates, for a policy that has learned moves faster (the paper).
+Each update adds the policy's newest episodes to the recent ones, and takes more gradient steps on pairs of
+them. λ decreases over the updates, because a trained policy moves faster (the paper).
 """
 
 import dataclasses

@@ -1,9 +1,9 @@
 """LaplacianEmbedding: Laplacian representations of point clouds and of trajectories, for scikit-learn.
 
-The estimator is a shell: a cloud becomes a random walk between neighbours, trajectories are experience, and
-what is learned from either is a `Representation` as any other. The walk is reversible, and its stationary
-distribution is in proportion to the sum of weights at each point. Its eigenvectors are known at once, and
-`extension` makes functions of them; a network is trained if one is asked for.
+The estimator is a thin shell: a point cloud becomes a random walk between neighbours, trajectories are
+experience, and the result of either is an ordinary `Representation`. The walk is reversible, and its
+stationary distribution is proportional to the sum of weights at each point. Its eigenvectors are computed
+directly, and `extension` extends them to functions; a network is trained on request.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""Gymnasium wrappers that put a learned φ into any agent: as its reward, or in what it sees.
+"""Gymnasium wrappers that give any agent a learned φ: as its reward, or in its observations.
 
 `vector_wrappers` has the same for vectors of environments.
 """

@@ -1,7 +1,7 @@
-"""How good a representation is, against the exact spectrum of a chain.
+"""The accuracy of a representation, measured against the exact spectrum of a chain.
 
-Every measure takes the chain that is held to be true and functions as columns over its states. Functions
-that share an eigenvalue form one eigenspace: any basis of it is as good as another.
+Every measure takes the reference chain, and functions as columns over its states. Functions that share an
+eigenvalue form one eigenspace: any basis of it is equally valid.
 """
 
 import dataclasses

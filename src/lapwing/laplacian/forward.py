@@ -1,8 +1,8 @@
-"""φ as plain NumPy, for one observation at a time: what the step of an environment can afford.
+"""φ as plain NumPy, fast enough for one observation at every environment step.
 
-JAX spends most of a call on one observation outside the network. Here the encoder is a few matrices, with all
-that is linear at its ends folded into them, and a call is a few products of a vector and a matrix. A batch is
-the same product for each row, not one product of matrices, which would round differently.
+For one observation, JAX spends most of a call outside the network. Here the encoder is a few matrices, with
+all linear parts at its ends folded into them, and a call is a few vector-matrix products. A batch is the same
+product for each row, not one matrix product, which would round differently.
 """
 
 import dataclasses

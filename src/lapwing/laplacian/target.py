@@ -1,4 +1,4 @@
-"""A target: experience to learn from, and the true chain to compare with where there is one."""
+"""A target: experience to learn from, and the true chain to compare with, if known."""
 
 import dataclasses
 from collections.abc import Iterable

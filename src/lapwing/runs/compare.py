@@ -1,4 +1,4 @@
-"""Rewards side by side, before any agent is trained: `lapwing audit`, `lapwing.compare_rewards`."""
+"""Comparison of rewards before any agent is trained: `lapwing audit`, `lapwing.compare_rewards`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

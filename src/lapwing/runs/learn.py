@@ -1,4 +1,4 @@
-"""`lapwing learn` and `lapwing.learn`: a representation learned, in memory or in a run folder."""
+"""`lapwing learn` and `lapwing.learn`: learning a representation, in memory or in a run folder."""
 
 import dataclasses
 from collections.abc import Iterable

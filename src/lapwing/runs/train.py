@@ -1,6 +1,6 @@
 """`lapwing.train`: from a target and a reward to a trained, evaluated and saved agent.
 
-`train_dqn` does the work in mazes and environments, `train_ddpg` in arenas; what they share is here.
+`train_dqn` implements it for mazes and environments, `train_ddpg` for arenas; the shared parts are here.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What settings share: conversion to JSON and back, and checks.
+"""Shared by all settings: conversion to JSON and back, and validation.
 
 The command line's parser accepts nan, inf and negative numbers, so every number is checked.
 """

@@ -1,7 +1,7 @@
-"""Rewards for reaching a goal, as pure functions of a step; the shaped ones are what φ is for.
+"""Rewards for reaching a goal, as pure functions of a step, some of them shaped by φ.
 
-Every form takes a `Step`: how far its two ends are from the goal, in the goal space Z and in the embedding.
-They use nothing but arithmetic, so numbers, NumPy and JAX arrays all do. Norms are not squared.
+Every form takes a `Step`: the distances of its two states from the goal, in the goal space Z and in the
+embedding. They use only arithmetic, so numbers, NumPy and JAX arrays all work. Norms are not squared.
 """
 
 import dataclasses
