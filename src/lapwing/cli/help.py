@@ -35,12 +35,12 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
             *("objective", "lam", "lam-final", "past-end", "beta", "delta", "oversample", "rotate"),
         ),
         "how to learn it": (),
-        "where to keep it": _KEPT,
+        "output": _KEPT,
     },
     "train": {
         "most used": ("reward", "filter", "goal", "representation", "steps", "seed", "out", "resume"),
         "the agent and its task": (),
-        "where to keep it": _KEPT,
+        "output": _KEPT,
     },
 }
 """The options of the long commands in groups; an empty group has all options that no other group has."""

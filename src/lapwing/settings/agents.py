@@ -108,8 +108,7 @@ class ControlSettings(SavedSettings):
     reward: ControlReward = "mix"
     """sparse, l2, rawmix; or shaped by φ of (x, y): laplacian, mix; or of the whole state: fullmix."""
     filter: Annotated[Distance | None, chosen_by_lapwing("commute; soft with --online")] = None
-    """Distance in φ: a spectral filter (soft, as in the paper, unit, commute, biharmonic, heat), or
-    hitting."""
+    """Distance in φ: a spectral filter (soft in the paper, unit, commute, biharmonic, heat), or hitting."""
     online: bool = False
     """Learn φ together with the agent, not beforehand, with λ annealed to 0.95."""
     goal: Annotated[str | None, chosen_by_lapwing("the maze's own"), tyro.conf.arg(metavar="ROW,COLUMN")] = (
