@@ -26,7 +26,7 @@ class EigenReward(gymnasium.Wrapper, RecordConstructorArgs):
         function: which eigenfunction; 1 is the constant, so the first is 2.
         sign: 1 to climb it, -1 to descend.
         scale: multiplies the reward.
-        observation_key: which part of Dict observations φ sees, if not the one that it was learned from.
+        observation_key: the entry of Dict observations that φ uses, if not the one it was learned from.
 
     Example:
         >>> import lapwing

@@ -174,7 +174,7 @@ def distance_correlation(
 
 
 def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
-    """Every measure that `target` has a truth for; the others are None."""
+    """All measures for which `target` has a reference; the others are None."""
     measures: dict[str, Any] = dict.fromkeys(_MEASURES)
     measures["eigenvalues"] = representation.eigenvalues.tolist()
     states = target.reference_states()
