@@ -1,7 +1,7 @@
 """lapwing: Laplacian state representations from reinforcement-learning experience.
 
-The names below are imported when they are first used, so that `import lapwing` is quick. Importing lapwing
-registers its environments with Gymnasium.
+The names below are imported on first use, so that `import lapwing` is fast. Importing lapwing registers its
+environments with Gymnasium.
 """
 
 import importlib

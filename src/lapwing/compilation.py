@@ -1,11 +1,11 @@
-"""Compiled programs kept on disk: what this machine has compiled once, it loads the next time.
+"""A cache of compiled programs on disk: a program is compiled once per machine.
 
-JAX stores each program under a digest of it. Here its folder is set: one in the user's cache folder for
-each set of versions and CPU, for a program is native code and must not run on a CPU that lacks its
-instructions. It is set only while lapwing works, so that the caller's own programs are not stored.
+JAX stores each program under its digest. This module sets the cache folder: one in the user's cache folder
+for each combination of versions and CPU, because a program is native code and must not run on a CPU that
+lacks its instructions. It is set only while lapwing runs, so that the caller's own programs are not stored.
 
-The environment variable `LAPWING_COMPILATION_CACHE` names another folder, or turns it `off`. Where JAX has a
-cache already (`JAX_COMPILATION_CACHE_DIR`), that one is used and nothing is changed.
+The environment variable `LAPWING_COMPILATION_CACHE` names another folder, or turns the cache `off`. If JAX
+already has a cache (`JAX_COMPILATION_CACHE_DIR`), that one is used and nothing is changed.
 """
 
 import hashlib

@@ -1,11 +1,11 @@
-"""What can go wrong. Each message names the thing, its value and the remedy, in one sentence."""
+"""The errors of lapwing. Each message names the field, its value and the remedy, in one sentence."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class LapwingError(Exception):
-    """Every mistake that lapwing expects; the command line prints it and exits with 2."""
+    """Base class of all expected errors; the command line prints the message and exits with 2."""
 
 
 class ConfigError(LapwingError, ValueError):
@@ -13,7 +13,7 @@ class ConfigError(LapwingError, ValueError):
 
 
 class MazeError(ConfigError):
-    """A text maze that cannot be walked."""
+    """An invalid text maze."""
 
 
 class DatasetError(LapwingError, ValueError):
@@ -33,11 +33,11 @@ class NonFiniteError(LapwingError, ArithmeticError):
 
 
 class HostsError(LapwingError, ConnectionError):
-    """Processes of a job that do not find each other, or that were lost."""
+    """Processes of a job that cannot connect to each other, or that were lost."""
 
 
 class LapwingWarning(UserWarning):
-    """Something the result should be read with, though it could be computed."""
+    """A caveat about a result that could be computed."""
 
 
 class LapwingNote(LapwingWarning):

@@ -1,4 +1,4 @@
-"""The callbacks that long work reports its progress to."""
+"""The callbacks through which long computations report progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,6 +1,6 @@
-"""How long something takes, without and with what JAX needs to trace and compile.
+"""Timing with and without the time that JAX needs to trace and compile.
 
-Compilation depends on the machine and on what was compiled before, not on the method that is measured.
+Compilation depends on the machine and on earlier compilations, not on the method that is measured.
 """
 
 import time

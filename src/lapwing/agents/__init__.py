@@ -1,1 +1,1 @@
-"""Agents that learn from rewards: DQN over a maze or any Gymnasium environment, DDPG over arenas."""
+"""Agents: DQN for mazes and Gymnasium environments, DDPG for arenas."""

@@ -1,4 +1,4 @@
-"""Trained agents and their files: Q with the policy that it gives, or a policy of continuous actions."""
+"""Trained agents and their files: Q with its greedy policy, or a policy with continuous actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Agent:
         return _outputs(self.q, self.spec, seen - self.first_state if self.first_state else seen)
 
     def act(self, observations) -> Any:
-        """The best action, or one for each of a batch."""
+        """The greedy action, or one for each observation of a batch."""
         actions = self.first_action + self.values(observations).argmax(axis=-1)
         return int(actions) if actions.ndim == 0 else actions
 
@@ -55,7 +55,7 @@ class Agent:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ControlAgent:
-    """What `lapwing.train` returns for an arena: a policy whose actions are vectors."""
+    """What `lapwing.train` returns for an arena: a policy with continuous actions."""
 
     actor: MLP
     spec: EncoderSpec
@@ -67,9 +67,9 @@ class ControlAgent:
         return f"ControlAgent({target}: {self.spec.dim} numbers in an action, {self.spec.name} network)"
 
     def act(self, observations) -> np.ndarray:
-        """The action, numbers in [-1, 1], of one observation, or of each of a batch.
+        """The action, numbers in [-1, 1], for one observation or for each of a batch.
 
-        Observations are states, or what the Gymnasium environments give: dictionaries with `observation`.
+        Observations are states, or dictionaries of the Gymnasium environments, with `observation`.
         """
         return np.tanh(_outputs(self.actor, self.spec, _states_in(observations)))
 

@@ -1,6 +1,6 @@
 """DDPG (Lillicrap et al., 2016) in pure functions: networks, the two losses, one update, and the noise.
 
-`agents.ddpg_arena` trains it on bodies in an arena.
+`agents.ddpg_arena` trains it on robots in an arena.
 """
 
 from typing import Any, NamedTuple

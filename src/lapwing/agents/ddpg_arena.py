@@ -1,8 +1,9 @@
-"""DDPG on bodies in an arena: B bodies take a step (one vector step), then the networks take B updates.
+"""DDPG on robots in an arena: B robots take a step (one vector step), then the networks take B updates.
 
-The updates are one compiled scan. The replay buffer lies in host memory, (vector steps, bodies). Episodes end
-by their time limit alone and begin staggered, so that they do not all end at once. All that is random in
-vector step t comes from a generator seeded with t: the same seed gives the same bits after any interruption.
+The updates are one compiled scan. The replay buffer is in host memory, of shape (vector steps, robots).
+Episodes end only by their time limit, and start staggered, so that they do not all end at once. The random
+numbers of vector step t come from a generator seeded with t: the same seed gives the same bits after any
+interruption.
 """
 
 import math

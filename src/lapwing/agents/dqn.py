@@ -1,4 +1,4 @@
-"""DQN in pure functions: the network, the loss, one update, and the moves of the target network.
+"""DQN in pure functions: the network, the loss, one update, and the update of the target network.
 
 `dqn_maze` runs them in one compiled loop over a maze, `dqn_gym` on any Gymnasium environment.
 """

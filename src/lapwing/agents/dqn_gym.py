@@ -1,7 +1,7 @@
-"""DQN on any Gymnasium environment with discrete actions: one update for each step of the environment.
+"""DQN on any Gymnasium environment with discrete actions: one update per environment step.
 
-The losses are those of `agents.dqn`. Every episode begins with `reset(seed=…)` of its own, and checkpoints
-are written where episodes end: a resumed run is bit-identical if the environment is determined by its seed.
+The losses are those of `agents.dqn`. Every episode starts with its own `reset(seed=…)`, and checkpoints are
+written at ends of episodes: a resumed run is bit-identical if the environment is determined by its seed.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,9 @@
-"""DQN over a maze: every step, update and target move in one compiled loop, the evaluation exact.
+"""DQN in a maze: all steps and updates in one compiled loop, with exact evaluation.
 
-What only depends on the state is a table: rewards, moves, and the values of the target network, which change
-only when it moves. The replay holds every step so far, as a state and an action. All that is random in step t
-comes from `fold_in(key, t)`, so the same seed gives the same bits after any interruption.
+Whatever depends only on the state is a table: rewards, moves, and the values of the target network, which
+change only when it is updated. The replay buffer holds every step so far, as a state and an action. The
+random numbers of step t come from `fold_in(key, t)`, so the same seed gives the same bits after any
+interruption.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Evaluation of policies: when, by which episodes in an arena, and from which step on they succeed."""
+"""Evaluation of policies: the schedule, evaluation episodes in an arena, and when they succeed."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
-"""A replay buffer that holds each observation once: the one that follows a transition is the next row.
+"""A replay buffer that stores each observation once: the next observation of a transition is the next row.
 
-Only where an episode is cut off is the last observation kept beside the rows. Where it terminated, nothing
-that follows counts, so whatever is in the next row will do.
+Only if an episode is truncated is its last observation stored separately. After a termination the next
+observation does not matter, so the next row may hold anything.
 """
 
 import math

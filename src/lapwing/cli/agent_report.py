@@ -1,4 +1,4 @@
-"""What a person sees of a trained agent or a comparison of rewards: a table of measures, and pictures."""
+"""The report on a trained agent or a comparison of rewards: a table of measures, and figures."""
 
 from pathlib import Path
 

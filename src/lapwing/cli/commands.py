@@ -1,6 +1,6 @@
-"""What each command of `lapwing` does.
+"""The implementation of each `lapwing` command.
 
-Heavy modules are imported only when a command runs, so that `--help` is quick.
+Heavy modules are imported only when a command runs, so that `--help` is fast.
 """
 
 import json

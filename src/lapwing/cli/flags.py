@@ -1,4 +1,4 @@
-"""The names of options: refused where there is no such one, and written in messages as they are typed."""
+"""The names of options: unknown ones raise an error, and messages show them as typed."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""The text of `--help`: what matters first."""
+"""The text of `--help`, with the most used options first."""
 
 import contextlib
 import io
@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterator
 
 SUMMARIES = {
-    "learn": "Learn a representation and measure it: lapwing learn FourRoom",
-    "data": "Say what is in a data set: lapwing data inspect data.npz",
-    "evaluate": "Measure a finished run again: lapwing evaluate runs/FourRoom",
-    "explore": "Look at a run in the browser: lapwing explore runs/FourRoom",
-    "audit": "Judge shaped rewards before training: lapwing audit HardMaze",
-    "solve": "Solve any reward in a maze at once: lapwing solve FourRoom --reward goal=1,1",
-    "reach": "Go to any goal, from data: lapwing reach PlaneHardMaze",
-    "options": "Options that explore, made of φ: lapwing options FourRoom",
+    "learn": "Learn a representation and evaluate it: lapwing learn FourRoom",
+    "data": "Summarise a data set: lapwing data inspect data.npz",
+    "evaluate": "Evaluate a finished run again: lapwing evaluate runs/FourRoom",
+    "explore": "Explore a run in the browser: lapwing explore runs/FourRoom",
+    "audit": "Audit shaped rewards before training: lapwing audit HardMaze",
+    "solve": "Solve any reward in a maze: lapwing solve FourRoom --reward goal=1,1",
+    "reach": "Reach any goal, from data: lapwing reach PlaneHardMaze",
+    "options": "Build options from eigenfunctions: lapwing options FourRoom",
     "train": "Train an agent on a shaped reward: lapwing train HardMaze",
-    "reproduce": "Make a figure of the paper: lapwing reproduce fig4",
+    "reproduce": "Reproduce a figure of the paper: lapwing reproduce fig4",
 }
-"""The commands in `lapwing --help`; what each says of itself is in `lapwing COMMAND --help`."""
+"""One line per command in `lapwing --help`; the full text is in `lapwing COMMAND --help`."""
 ABOUT = """Laplacian state representations from reinforcement-learning experience.
 
-lapwing COMMAND --help has the options of a command and more examples; lapwing --version the version."""
+lapwing COMMAND --help lists the options of a command, with examples; lapwing --version prints the version."""
 
 _KEPT = ("out", "overwrite", "resume", "log", "json", "help")
 GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -35,20 +35,20 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
             *("objective", "lam", "lam-final", "past-end", "beta", "delta", "oversample", "rotate"),
         ),
         "how to learn it": (),
-        "where to keep it": _KEPT,
+        "output": _KEPT,
     },
     "train": {
         "most used": ("reward", "filter", "goal", "representation", "steps", "seed", "out", "resume"),
         "the agent and its task": (),
-        "where to keep it": _KEPT,
+        "output": _KEPT,
     },
 }
-"""The options of the long commands by what they are about; an empty group has those that no other has."""
+"""The options of the long commands in groups; an empty group has all options that no other group has."""
 
 
 @contextlib.contextmanager
 def grouped_help(command: str) -> Iterator[None]:
-    """Print the help that is printed inside with its options in groups."""
+    """Print the help of the enclosed code with its options in groups."""
     if command not in GROUPS:
         yield
         return

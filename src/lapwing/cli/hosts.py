@@ -1,7 +1,7 @@
-"""`lapwing learn --hosts`: this process of a job, in a child that may be ended by what happens to others.
+"""`lapwing learn --hosts`: one process of a job, run in a child process.
 
-Where one process of a job is lost, or does not answer, JAX ends the others from within, with a stack trace of
-its own. So the work is done in a child, and the parent says in a sentence how it ended.
+If one process of a job is lost or does not answer, JAX aborts the others with a stack trace. So the work is
+done in a child, and the parent reports in one sentence how it ended.
 """
 
 import multiprocessing

@@ -1,7 +1,7 @@
-"""The command line: `lapwing learn`, `train` and the others that `cli.commands` has.
+"""The command line: `lapwing learn`, `train` and the other commands of `cli.commands`.
 
-Results go to standard output, everything else to standard error. A mistake of the user's is one sentence
-and exit code 2.
+Results go to standard output, everything else to standard error. A user error is one sentence and exit code
+2.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What a person sees of options: a table, a verdict with a next step, and pictures."""
+"""The report on options: a table, a verdict with a next step, and figures."""
 
 from pathlib import Path
 from typing import Any

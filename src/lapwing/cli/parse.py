@@ -1,4 +1,4 @@
-"""From words on the command line to a command with checked options."""
+"""Parsing the command line into a command with validated options."""
 
 import math
 from collections.abc import Callable, Mapping

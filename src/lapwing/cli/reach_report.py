@@ -1,4 +1,4 @@
-"""What a person sees of a reacher: a table of measures, and pictures."""
+"""The report on a reacher: a table of measures, and figures."""
 
 from pathlib import Path
 

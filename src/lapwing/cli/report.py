@@ -1,4 +1,4 @@
-"""What a person sees of a learned representation or a data set: tables, a verdict, and pictures."""
+"""The report on a learned representation or a data set: tables, a verdict, and figures."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Running a command in a run folder: its progress, its log, and the report on what came out."""
+"""Running a command in a run folder: its progress, its log, and the final report."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a person sees of a reward that was solved: a table and a picture."""
+"""The report on a solved reward: a table and a figure."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The last two lines of a report: what the measures come to, and what to do next."""
+"""The last two lines of a report: a verdict on the measures, and the next step."""
 
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,1 +1,1 @@
-"""From what a user names to validated episodes: environments, files, Minari data sets."""
+"""From targets to validated episodes: environments, files, Minari data sets."""

@@ -1,4 +1,4 @@
-"""Actions: drawn uniformly from a space, checked to be of it, and kept one beside another."""
+"""Actions: uniform sampling from a space, validation, and storage in arrays."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
-"""Actions and rewards beside observations, checked.
+"""Validated actions and rewards, aligned with observations.
 
-Each stands at the observation that it follows: `actions[i]` was taken at `observations[i]`, and `rewards[i]`
-came of it. What stands at the last observation of an episode belongs to no transition and is never used.
+`actions[i]` was taken at `observations[i]`, and `rewards[i]` resulted from it. The entry at the last
+observation of an episode belongs to no transition and is never used.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Reading an .npz file that may come from anyone: what it says of itself is checked before it is believed.
+"""Reading untrusted .npz files: everything that a file declares is checked first.
 
-Entries are found by zipfile and described by numpy's own header; nothing is unpickled, nothing is extracted,
-and no memory is taken that the file has no right to. Whatever is wrong ends in a `DatasetError`.
+zipfile finds the entries and numpy's own header describes them. Nothing is unpickled, nothing is extracted,
+and declared sizes are checked before memory is allocated. Every problem ends in a `DatasetError`.
 """
 
 import math

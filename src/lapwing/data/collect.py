@@ -1,4 +1,4 @@
-"""Collecting experience: gridworlds through their tables, any Gymnasium environment by its steps."""
+"""Collecting experience: gridworlds through their tables, Gymnasium environments by stepping them."""
 
 import math
 from collections.abc import Callable
@@ -75,20 +75,20 @@ def collect(
     on_progress: Progress | None = None,
     on_view: OnView | None = None,
 ) -> Experience:
-    """Step a Gymnasium environment, or several at once, until `transitions` have been seen.
+    """Step a Gymnasium environment, or several at once, for `transitions` steps in all.
 
     Args:
         env: an environment, or a vector of them in any autoreset mode; its observations are Box, Discrete,
-            MultiDiscrete, MultiBinary, or a Dict with such a part.
-        transitions: how many steps in all.
-        policy: maps an observation (of a vector, a batch of them) to an action; None draws uniformly from
+            MultiDiscrete, MultiBinary, or a Dict with such an entry.
+        transitions: the total number of steps.
+        policy: maps an observation (for a vector, a batch of them) to an action; None draws uniformly from
             the action space.
-        observation_key: which part of Dict observations φ will see.
-        past_termination: step on where the environment says that an episode terminated; truncation ends it.
+        observation_key: the entry of Dict observations to learn from.
+        past_termination: continue an episode after the environment terminates it, until truncation.
         seed: for the environment and the random actions.
-        image_size: larger images are averaged to at most so many pixels each way; 0 keeps all.
-        on_progress: called now and then with (done, all).
-        on_view: called with what φ will see, before the first step.
+        image_size: larger images are averaged to at most this many pixels each way; 0 keeps all.
+        on_progress: called regularly with (done, all).
+        on_view: called with the observation view of φ, before the first step.
 
     Example:
         >>> import gymnasium

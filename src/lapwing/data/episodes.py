@@ -1,4 +1,4 @@
-"""Episodes as they are given: one array of observations each, or a dict with actions and rewards too."""
+"""Episodes as users pass them: an array of observations each, or a dict with actions and rewards."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

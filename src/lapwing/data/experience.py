@@ -1,9 +1,9 @@
-"""Experience: what an agent saw, episode by episode, checked before anything is learned from it.
+"""Experience: episodes of observations, validated on construction.
 
-All observations stand in one array, episode after episode; `lengths` says how many belong to each. Where
-the states can be enumerated, the array holds their ids and `table` one observation a state. No pair of
-states is ever taken across the end of an episode. Actions and rewards, where there are any, stand at the
-observations that they follow.
+All observations are in one array, episode after episode; `lengths` holds the number of each. If the states
+can be enumerated, the array holds their ids and `table` one observation per state. No pair of states ever
+crosses the end of an episode. Actions and rewards, if present, are aligned with the observations that they
+follow.
 """
 
 import dataclasses
@@ -40,15 +40,15 @@ class Experience:
     """Validated episodes.
 
     Args:
-        observations: all observations, episode after episode: vectors (n, k), images (n, h, w, c) of bytes,
-            or, with a `table`, integer ids (n,). Integer ids without a table stand for themselves.
-        lengths: how many observations each episode has; at least two, for a transition needs both ends.
+        observations: all observations, episode after episode: vectors (n, k), uint8 images (n, h, w, c),
+            or integer ids (n,), with or without a `table`.
+        lengths: the number of observations of each episode, at least two.
         table: the observation of each id, if the states are enumerated.
-        actions: the action taken at each observation, or one a transition: whole numbers, or vectors (n, k)
-            of floats. They are kept one an observation; the last of an episode is never used.
-        rewards: the reward that followed each observation, kept in the same way.
-        shrunk: of images that have been made smaller, the block of pixels that became one, and the shape
-            (height, width, channels) before: four numbers.
+        actions: the action taken at each observation, or one per transition: integers, or vectors (n, k)
+            of floats. They are stored one per observation; the last of an episode is never used.
+        rewards: the reward that followed each observation, stored in the same way.
+        shrunk: for downsampled images, the size of a block of pixels, and the shape (height, width,
+            channels) before: four numbers.
 
     Example:
         >>> experience = Experience(np.zeros((5, 2)), [2, 3], actions=[1, 0, 1])
@@ -104,11 +104,11 @@ class Experience:
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[ArrayLike | Mapping[str, ArrayLike]]) -> "Experience":
-        """Episodes given one by one.
+        """Experience from a list of episodes.
 
         Args:
-            episodes: of each the array of its observations; or a dict of `observations`, `actions` and
-                `rewards`, the last two one an observation or one a transition, other keys ignored.
+            episodes: an array of observations each; or a dict of `observations`, `actions` and `rewards`,
+                the last two one per observation or one per transition. Other keys are ignored.
 
         Example:
             >>> Experience.from_episodes([np.zeros((4, 2)), np.ones((3, 2))]).n_episodes
@@ -134,10 +134,10 @@ class Experience:
         actions: ArrayLike | None = None,
         rewards: ArrayLike | None = None,
     ) -> "Experience":
-        """One array of observations, and for each whether it is the last of its episode.
+        """Experience from one array of observations, with flags that mark the last of each episode.
 
-        What follows the last end is an episode too, which was not over. Episodes of a single observation
-        hold no transition and are left out.
+        Observations after the last flag form an unfinished episode, which is kept. Episodes of a single
+        observation have no transition and are dropped.
 
         Example:
             >>> Experience.from_ends(np.zeros((5, 2)), [0, 0, 1, 0, 0]).lengths.tolist()
@@ -165,22 +165,22 @@ class Experience:
 
     @property
     def n_episodes(self) -> int:
-        """How many episodes there are."""
+        """The number of episodes."""
         return len(self.lengths)
 
     @property
     def n_transitions(self) -> int:
-        """How many one-step transitions there are."""
+        """The number of one-step transitions."""
         return len(self.observations) - self.n_episodes
 
     @property
     def n_states(self) -> int | None:
-        """How many states can be enumerated, or None where they cannot."""
+        """The number of enumerated states, or None if they are not enumerated."""
         return None if self.table is None else len(self.table)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """The shape of one observation; () for an id that stands for itself."""
+        """The shape of one observation; () for an id without a table."""
         seen = self.observations if self.table is None else self.table
         return seen.shape[1:]
 
@@ -190,7 +190,7 @@ class Experience:
         return is_large(self.observations)
 
     def transitions(self, numbers: np.ndarray) -> np.ndarray:
-        """Where the transitions of these numbers, counted from 0 over all episodes, begin.
+        """The index of the first observation of these transitions, numbered from 0 over all episodes.
 
         Example:
             >>> Experience(np.zeros((5, 2)), [2, 3]).transitions(np.array([0, 1, 2])).tolist()
@@ -205,7 +205,7 @@ class Experience:
 
     @cached_property
     def longest(self) -> int:
-        """How many steps the longest episode has."""
+        """The number of steps of the longest episode."""
         return int(self.lengths.max()) - 1
 
     @cached_property
@@ -215,7 +215,7 @@ class Experience:
 
     @cached_property
     def horizons(self) -> np.ndarray:
-        """How many steps follow each observation within its episode."""
+        """The number of steps that follow each observation within its episode."""
         ends = np.repeat(np.cumsum(self.lengths), self.lengths)
         return ends - 1 - np.arange(len(self.observations))
 
@@ -225,7 +225,7 @@ class Experience:
         return chosen if self.table is None else self.table[chosen]
 
     def episodes(self, chosen: np.ndarray) -> "Experience":
-        """The episodes that a mask over all of them chooses."""
+        """The episodes that a boolean mask selects."""
         within = np.repeat(chosen, self.lengths)
         return self._part(within, self.lengths[chosen])
 
@@ -237,9 +237,9 @@ class Experience:
     def split(self, share: float) -> tuple["Experience", "Experience"]:
         """Two parts, the second with about this share of the episodes.
 
-        Every so-many-th episode goes to the second part; the last ones where the data is large, so that
-        nothing is copied; and the end of the data where there are too few episodes for either. Both parts
-        hold a transition if there are four observations.
+        Episodes at regular intervals go to the second part. For large data it is the last ones, so that
+        nothing is copied; with too few episodes it is the end of the data. Both parts have a transition if
+        there are four observations.
 
         Example:
             >>> first, second = Experience(np.zeros((50, 2)), [5] * 10).split(0.2)
@@ -272,10 +272,10 @@ class Experience:
         )
 
     def tabulated(self, limit: int = 5_000) -> "Experience":
-        """The same with enumerated states, if at most `limit` differ and they recur; else itself.
+        """The same with enumerated states, if at most `limit` are distinct and they recur; else itself.
 
-        Observations that hardly ever recur are continuous, however few they are. One that stays for some
-        steps, as in a log with rows repeated, does not recur by that.
+        Observations that hardly ever recur are continuous, however few they are. A row that is repeated in
+        consecutive steps does not count as recurring.
         """
         if self.table is not None:
             return self
@@ -297,7 +297,7 @@ class Experience:
 
     @property
     def shrinking(self) -> Shrinking | None:
-        """How the images were made smaller, if they were."""
+        """How the images were downsampled, if they were."""
         if self.shrunk is None:
             return None
         block, *shape = self.shrunk.tolist()
@@ -331,7 +331,7 @@ class Experience:
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file: the arrays that there are, by their names, and the `sha256` of all."""
+        """Write an .npz file with the existing arrays by name, and the `sha256` of all."""
         # The digest comes first: damage to the archive's directory can hide what follows an entry.
         arrays = {"sha256": np.frombuffer(bytes.fromhex(self.sha256()), np.uint8)} | self._arrays()
         arrays["observations"] = _smallest_integers(self.observations)

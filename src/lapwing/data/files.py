@@ -1,6 +1,6 @@
-"""Experience in files: an .npz archive, an HDF5 file, or a folder of .npy files for what exceeds memory.
+"""Experience in files: an .npz archive, an HDF5 file, or a folder of .npy files for data larger than memory.
 
-All are checked when they are read: shapes, NaN, and the SHA-256 that they carry. Nothing in them is run.
+All are validated when they are read: shapes, NaN, and their SHA-256. Nothing in them is executed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,13 +23,13 @@ FILE_SUFFIXES = (".npz", *HDF5_SUFFIXES)
 def load_experience(path: str | Path, keys: Mapping[str, str] | None = None) -> Experience:
     """Read an .npz or HDF5 file, or a folder of `save_episodes`, whose observations are memory-mapped.
 
-    A file holds `observations` with `lengths`, or with `ends`, or with what D4RL and OGBench mark episodes
-    by: `terminals`, `timeouts`, `dones`, `next_observations`; and `actions` and `rewards`, if there are any.
-    docs/data.md has the layouts. Pickled content is refused, never run.
+    A file holds `observations` with `lengths`, with `ends`, or with the flags of D4RL and OGBench:
+    `terminals`, `timeouts`, `dones`, `next_observations`; optionally also `actions` and `rewards`.
+    docs/data.md describes the layouts. Pickled content is rejected, never executed.
 
     Args:
-        path: of the file or folder.
-        keys: what the file calls those arrays, where its names are others: `{"observations": "obs"}`.
+        path: the file or folder.
+        keys: the names of those arrays in the file, if they differ: `{"observations": "obs"}`.
     """
     path = Path(path)
     if is_data_folder(path):

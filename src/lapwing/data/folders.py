@@ -1,6 +1,6 @@
-"""Experience in a folder of .npy files, which may be larger than memory: written as it comes, read mapped.
+"""Experience in a folder of .npy files, which may be larger than memory: written as a stream, memory-mapped.
 
-A folder is checked when it is read: shapes, NaN, and the SHA-256 in its manifest, which is written last.
+A folder is validated when it is read: shapes, NaN, and the SHA-256 in its manifest, which is written last.
 """
 
 import hashlib
@@ -58,12 +58,12 @@ def without_manifest(folder: Path) -> str:
 
 
 def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike | Mapping[str, ArrayLike]]) -> Experience:
-    """Write episodes, one after the other as they come, to a folder that need not fit into memory.
+    """Stream episodes, one at a time, to a folder that need not fit into memory.
 
     Args:
-        folder: a new or empty one, or one of an earlier call, which is replaced as soon as all is written.
-        episodes: arrays of observations, one an episode, or dicts of `observations`, `actions` and
-            `rewards`, as `Experience.from_episodes` takes them; from a generator for instance.
+        folder: a new or empty one, or one of an earlier call, which is replaced when everything is written.
+        episodes: an iterable, for instance a generator, of arrays of observations or of dicts with
+            `observations`, `actions` and `rewards`, as for `Experience.from_episodes`.
 
     Returns:
         The experience, memory-mapped from the folder.

@@ -1,8 +1,8 @@
-"""Reading arrays out of an HDF5 file that may come from anyone.
+"""Reading arrays from untrusted HDF5 files.
 
-HDF5 can lead out of its file (external links, virtual datasets, external storage), can ask for a library to
-be loaded (filters), and unpacks to any size. Only hard links to plain datasets of the expected shape are
-followed, and sizes are checked before anything is read.
+HDF5 can refer to other files (external links, virtual datasets, external storage), can load libraries
+(filters), and can unpack to any size. Only hard links to plain datasets of the expected shape are followed,
+and sizes are checked before anything is read.
 """
 
 import io

@@ -1,12 +1,12 @@
 """From named arrays to experience: lapwing's own layout, and those of D4RL and OGBench.
 
-All keep the observations of all episodes in one array. They differ in what tells where episodes end:
+All store the observations of all episodes in one array. They differ in how they mark the ends of episodes:
 
-- `lengths` says how many observations each has; `ends` and `dones` mark the last of each.
-- `terminals` and `timeouts` mark the last of each between them. `terminals` alone do so in OGBench, where
-  they stand for both; in D4RL they leave out what a time limit cut off, and `unmarked_jumps` looks for it.
-- `next_observations` hold the other end of each transition. An episode ends where one is not the observation
-  that follows; that other end then becomes its last observation.
+- `lengths` holds the number of observations of each; `ends` and `dones` mark the last of each.
+- `terminals` and `timeouts` together mark the last of each. In OGBench `terminals` alone do so; in D4RL they
+  miss episodes that a time limit ended, and `unmarked_jumps` searches for them.
+- `next_observations` hold the next state of each transition. An episode ends where it differs from the
+  observation that follows; that next state then becomes its last observation.
 """
 
 import warnings

@@ -1,6 +1,6 @@
 """Memory-mapped arrays: read in chunks, and never held whole.
 
-The pages of a memory-mapped file that were read count as memory of this process until they are released.
+Pages of a memory-mapped file count as memory of this process after they are read, until they are released.
 """
 
 import mmap

@@ -1,8 +1,8 @@
-"""Reading Minari data sets that may come from anyone, without Minari.
+"""Reading untrusted Minari data sets, without Minari.
 
-Minari rebuilds the environment of a data set that does not carry its spaces, and so imports whatever module
-the data set names. Here the spaces must be in the metadata, and no environment is ever made. Whatever is
-wrong ends in a `DatasetError`.
+If a data set does not contain its spaces, Minari rebuilds its environment, and so imports whatever module the
+data set names. Here the spaces must be in the metadata, and no environment is ever created. Every problem
+ends in a `DatasetError`.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Spaces as Minari writes them in its metadata, which may come from anyone: only a few kinds are made."""
+"""Spaces in Minari's metadata, which is untrusted: only a few kinds are accepted."""
 
 import json
 from typing import Any

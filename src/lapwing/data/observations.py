@@ -1,8 +1,8 @@
-"""Observations as φ sees them: an index, a vector of float32 or an image, from a space or an array.
+"""Observations as inputs of φ: an index, a vector of float32 or an image, from a space or an array.
 
-The same view is taken of an environment's space when data is collected, when the environment is wrapped and
-when a data set is read, so that φ always sees the same thing. Arrays are checked before they are experience;
-an error names what is wrong, where, and the remedy.
+The same conversion is used for collected data, wrapped environments and data sets, so that φ always gets the
+same input. Arrays are validated before they become experience; an error names the problem, its location and
+the remedy.
 """
 
 import warnings

@@ -1,7 +1,7 @@
-"""OGBench's data sets by name: a local file where there is one, else the point mazes' made again.
+"""OGBench's data sets by name: from a local file, or regenerated for the point mazes.
 
-Data that is made again follows the recipe of the benchmark, by its own environments, with other random
-numbers: it is not the published data. It is kept in the user's cache folder, with a digest.
+Regenerated data follows the procedure of the benchmark in its own environments, with other random numbers: it
+is not the published data. It is stored in the user's cache folder, with a digest.
 """
 
 import os

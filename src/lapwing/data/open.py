@@ -1,4 +1,4 @@
-"""Experience from a source: data is loaded, environments are stepped as the settings say."""
+"""Experience from a source: data is loaded, environments are stepped according to the settings."""
 
 from functools import partial
 from pathlib import Path

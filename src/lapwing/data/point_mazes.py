@@ -1,12 +1,12 @@
-"""The recipe of OGBench's point-maze data: noisy walks along shortest paths.
+"""The procedure of OGBench's point-maze data: noisy walks along shortest paths.
 
 A point starts in a random cell and heads for the middle of the next cell on the shortest path to its goal,
 with Gaussian noise on every action. `navigate` draws a new goal whenever one is reached, among the cells that
-are no straight corridor; `stitch` has one goal, four cells away, and stays there. The recipe is that of the
-benchmark's authors (Park et al., OGBench, 2025); the random numbers are lapwing's own, one stream for each
-episode, so that an episode does not depend on how many there are.
+are not straight corridors; `stitch` has one goal, four cells away, and stays there. The procedure is that of
+the benchmark's authors (Park et al., OGBench, 2025). The random numbers are lapwing's own, one stream per
+episode, so that an episode does not depend on the number of episodes.
 
-An observation is what the environment returned, which where a point is teleported is the place that it left.
+An observation is what the environment returned; at a teleport this is the position before it.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Stepping environments, one or a vector of them, and writing down what is seen and done."""
+"""Stepping one environment or a vector of them, and recording observations, actions and rewards."""
 
 import itertools
 import traceback

@@ -1,8 +1,8 @@
-"""Large images made smaller: each block of pixels becomes its mean.
+"""Downsampling of large images: each block of pixels is replaced by its mean.
 
 φ never needs every pixel of a screen, and 20,000 screens of 210 x 160 in colour are 2 GB. Blocks of whole
-pixels keep bytes as bytes, and a rounded mean of whole numbers is the same number in NumPy, JAX and PyTorch,
-so that φ sees the same image wherever it is computed.
+pixels keep uint8, and a rounded mean of integers is the same number in NumPy, JAX and PyTorch, so that φ gets
+the same image wherever it is computed.
 """
 
 from typing import Any, NamedTuple

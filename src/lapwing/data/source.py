@@ -1,4 +1,4 @@
-"""What can be learned from, by name or as it is: mazes, arenas, planes, environments, data sets, arrays."""
+"""Sources to learn from, by name or as objects: mazes, arenas, planes, environments, data sets, arrays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""A maze for a body in MuJoCo: the same text as a gridworld's, its `#` cells as walls to be gone round.
+"""A maze for a robot in MuJoCo: the same text as a gridworld's, with `#` cells as walls.
 
-Everything that can be known without simulating is here: where the walls are, where a body has room, where it
-may start, and how long the shortest path to the goal is. `envs.simulator` moves bodies, many at once.
+Everything that can be computed without simulation is here: the walls, the free space, the start positions,
+and the length of the shortest path to the goal. `envs.simulator` simulates robots, many at once.
 """
 
 import itertools

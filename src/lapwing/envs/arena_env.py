@@ -1,10 +1,10 @@
-"""Arenas as Gymnasium goal environments: `lapwing/PointUMaze-v0` and its like, for one body or many.
+"""Arenas as Gymnasium goal environments: `lapwing/PointUMaze-v0` and others, for one robot or many.
 
-An observation is a dictionary with the state, where the body is and where it should be; the reward is that of
-`compute_reward`: -1, or 0 at the goal. Episodes start anywhere and end by a time limit alone.
+An observation is a dictionary with the state, the achieved goal and the desired goal; the reward is that of
+`compute_reward`: -1, or 0 at the goal. Episodes start anywhere and end only by a time limit.
 
-`gymnasium.make_vec("lapwing/PointUMaze-v0", num_envs=16, vectorization_mode="vector_entry_point")` gives many
-bodies in one arena, stepped at once through `mujoco.rollout`.
+`gymnasium.make_vec("lapwing/PointUMaze-v0", num_envs=16, vectorization_mode="vector_entry_point")` simulates
+many robots in one arena at once, through `mujoco.rollout`.
 """
 
 import operator

@@ -1,4 +1,4 @@
-"""Environments in forked processes, beside a JAX that has threads."""
+"""Warnings about environments in forked processes while JAX has threads."""
 
 import multiprocessing
 import warnings

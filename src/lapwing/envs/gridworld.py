@@ -1,7 +1,7 @@
-"""A maze as a finite MDP: tables that JAX walks through, and a Gymnasium environment over the same tables.
+"""A maze as a finite MDP: tables for JAX, and a Gymnasium environment over the same tables.
 
-The four moves (and, if asked for, staying) are deterministic; a move into a wall stays. Episodes start
-anywhere and end by a time limit alone. Where the maze has a goal the reward is -1, or 0 on the goal.
+The four moves (and, optionally, staying) are deterministic; a move into a wall has no effect. Episodes start
+anywhere and end only by a time limit. If the maze has a goal, the reward is -1, or 0 on the goal.
 """
 
 import operator

@@ -1,4 +1,4 @@
-"""Gymnasium environments by name: a registered id, a module that registers it, or what is in a file."""
+"""Gymnasium environments by name: a registered id, a module that registers it, or a class in a file."""
 
 import hashlib
 import importlib.util

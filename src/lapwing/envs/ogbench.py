@@ -1,11 +1,11 @@
-"""OGBench's point mazes, stepped for many points at once, as the installed ogbench steps one.
+"""OGBench's point mazes, stepped for many points at once, with the results of the installed ogbench.
 
-An action displaces the point by a fifth of itself; then MuJoCo simulates five short steps, in which walls
-push a ball of radius 0.7 away and nothing else moves it. So MuJoCo is asked only for those balls that touch
-a wall, about one step in a hundred, and the result is that of the environment to the last bit.
+An action displaces the point by a fifth of its length. Then MuJoCo simulates five short steps, in which walls
+push a ball of radius 0.7 away and nothing else moves it. So MuJoCo simulates only the balls that touch a
+wall, about one step in a hundred, and the result matches the environment bit for bit.
 
-Positions are (x, y). The map, the sizes and the physical model are read from ogbench, whose environments
-are the reference.
+Positions are (x, y). The map, the sizes and the physical model are read from ogbench, whose environments are
+the reference.
 """
 
 import warnings

@@ -1,12 +1,12 @@
-"""A point in the floor of a maze: continuous states, and a chain that is known to any precision.
+"""A point on the floor of a maze: continuous states, and a chain that is known to any precision.
 
-An action is a displacement. One whose straight path would touch a wall is not made, so under uniformly random
-actions the way from u to v is as likely as the way back: the walk is reversible, and its stationary
+An action is a displacement. It has no effect if its straight path would touch a wall. So under uniformly
+random actions the step from u to v is as likely as its reverse: the walk is reversible, and its stationary
 distribution is uniform on the floor. `Plane.transition_matrix` is that walk on a lattice.
 
-Positions are (row, column), as in `GridWorld`: rows downwards, columns to the right. One scale serves both
-axes; it takes the longer side of the maze, walls and all, to [-1, 1], and the middle to 0. (In `GridWorld` -1
-and 1 are the centres of the outermost cells, here their outer borders.)
+Positions are (row, column), as in `GridWorld`: rows downwards, columns to the right. Both axes have the same
+scale, which maps the longer side of the maze, including walls, to [-1, 1], and the middle to 0. (In
+`GridWorld` -1 and 1 are the centres of the outermost cells, here their outer borders.)
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""Bodies in an arena, moved by MuJoCo, many at once, each as a row of numbers; and drawn from above.
+"""Robots in an arena, simulated by MuJoCo, many at once, each as a row of numbers; and rendered from above.
 
-A row is MuJoCo's physical state (time, positions, velocities), and a step depends on it and the action alone:
-the solver's memory of the last step is left out. So a row is all that a checkpoint must hold.
+A row is MuJoCo's physical state (time, positions, velocities). A step depends only on the row and the action:
+the solver's warm start is not used. So a row is all that a checkpoint must hold.
 
-Pictures are made by MuJoCo's renderer, or drawn where there is no GL. On a Linux machine without a display,
-`MUJOCO_GL=egl` or `osmesa` in the environment says that there is.
+Images come from MuJoCo's renderer, or are drawn if there is no GL. On a Linux machine without a display, set
+`MUJOCO_GL=egl` or `osmesa` if GL is available.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Wrappers for collecting: past termination, absorbing ends, and any by name.
+"""Wrappers for collecting: past termination, absorbing ends, and any wrapper by name.
 
-A name is as `gymnasium.wrappers:AtariPreprocessing`.
+A name has the form `gymnasium.wrappers:AtariPreprocessing`.
 """
 
 import ast
@@ -19,10 +19,10 @@ from lapwing.settings.checks import checked
 
 
 class PastTermination(gymnasium.Wrapper):
-    """An environment that never says an episode terminated: only truncation, as by a time limit, ends it.
+    """A wrapper that hides termination: an episode ends only by truncation, for instance by a time limit.
 
-    For collecting. An environment that ends at its goal shows few steps around it and none from it, so that
-    φ is a guess there. Most environments can be stepped on; `info["terminated"]` has what they said.
+    Use it for collecting. If episodes end at a goal, the data has few steps around the goal and none from
+    it, so φ extrapolates there. Most environments allow further steps; `info["terminated"]` has their flag.
 
     Example:
         >>> env = PastTermination(gymnasium.make("FrozenLake-v1", is_slippery=False))
@@ -32,20 +32,20 @@ class PastTermination(gymnasium.Wrapper):
     """
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step, which does not terminate."""
+        """Take one step, which does not terminate."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return observation, reward, False, truncated, info | {"terminated": bool(terminated)}
 
 
 class AbsorbingEnd(gymnasium.Wrapper, RecordConstructorArgs):
-    """An environment that stays where an episode terminated: its last observation is given for steps more.
+    """A wrapper that makes the terminal state absorbing: the last observation is repeated for some steps.
 
-    For collecting, where an environment refuses to be stepped past its end. The state that an episode ends in
-    then counts in the chain as one that leads to itself. `PastTermination` is better where it can be had.
+    Use it for collecting, if an environment does not allow steps after termination. The terminal state then
+    counts in the chain as a state that leads to itself. Prefer `PastTermination` if possible.
 
     Args:
         env: any environment.
-        steps: how many steps are added, whatever the actions; then the episode terminates.
+        steps: the number of added steps, whatever the actions; then the episode terminates.
 
     Example:
         >>> env = AbsorbingEnd(gymnasium.make("FrozenLake-v1", is_slippery=False), steps=2)
@@ -73,7 +73,7 @@ class AbsorbingEnd(gymnasium.Wrapper, RecordConstructorArgs):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step, or one more in the state that is the last."""
+        """Take one step, or repeat the terminal state."""
         if self._last is not None:
             self._left -= 1
             observation, reward, info = self._last
@@ -88,9 +88,9 @@ def wrapped(env: gymnasium.Env, names: Iterable[str]) -> gymnasium.Env:
     """The environment in these wrappers, the first one innermost.
 
     Args:
-        env: what is wrapped.
-        names: `MODULE:NAME` or `FILE.py:NAME` of a class, or of a function of an environment; arguments
-            may follow in parentheses, by their names and as literals.
+        env: the environment to wrap.
+        names: `MODULE:NAME` or `FILE.py:NAME` of a class, or of a function of an environment; keyword
+            arguments with literal values may follow in parentheses.
 
     Example:
         >>> env = gymnasium.make("CartPole-v1")

@@ -1,4 +1,4 @@
-"""One run of a figure, as a worker does it."""
+"""One run of a figure, executed by a worker."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Figure 2: the FourRoom maze and what a representation sees of it."""
+"""Figure 2: the FourRoom maze and its three observations."""
 
 from matplotlib.figure import Figure
 

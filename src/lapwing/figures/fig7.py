@@ -1,4 +1,4 @@
-"""Figure 7: what the weight β of the penalty does, n = 2,000, position, d = 20, 50 and 100."""
+"""Figure 7: the effect of the penalty weight β, n = 2,000, position, d = 20, 50 and 100."""
 
 from matplotlib.figure import Figure
 

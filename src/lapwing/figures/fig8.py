@@ -1,4 +1,4 @@
-"""Figure 8: φ learned while the agent learns, against φ learned before."""
+"""Figure 8: φ learned together with the agent, compared with a pretrained φ."""
 
 import dataclasses
 import itertools

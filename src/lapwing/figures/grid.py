@@ -1,9 +1,9 @@
-"""A figure as a grid of runs, and the table of what they gave: one CSV file, also the record of what is done.
+"""A figure as a grid of runs, and the table of their results: one CSV file, also the record of finished runs.
 
-A run is known by its key, a digest of all that is asked for. Rows with that key in the table mean that it
-has been done, on whatever day and machine; rows of what is no longer asked for stay. What lapwing chooses
-itself is not in the key: the column `version` tells what chose it. Tables may be merged by hand, so they
-carry no digest; every cell is checked when they are read.
+A run is identified by its key, a digest of its configuration. Rows with that key in the table mean that the
+run is finished, on whatever day and machine; rows with other keys are kept. Values that lapwing chooses
+itself are not in the key: the column `version` identifies the code that chose them. Tables may be merged by
+hand, so they carry no digest; every cell is validated when they are read.
 """
 
 import csv

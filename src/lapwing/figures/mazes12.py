@@ -1,4 +1,4 @@
-"""ALLO's benchmark: every objective in its twelve mazes, beside the published numbers."""
+"""ALLO's benchmark: every objective in its twelve mazes, compared with the published numbers."""
 
 from pathlib import Path
 from typing import Any

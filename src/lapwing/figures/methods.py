@@ -1,4 +1,4 @@
-"""The methods that figures 3, 6 and 7 compare: graph drawing, lapwing's default, and what came before."""
+"""The methods that figures 3, 6 and 7 compare: graph drawing, lapwing's default, and earlier methods."""
 
 from pathlib import Path
 from typing import Any

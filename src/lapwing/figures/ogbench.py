@@ -1,4 +1,4 @@
-"""Any goal in OGBench's point mazes: `lapwing reach` beside what was published, and without its parts."""
+"""Any goal in OGBench's point mazes: `lapwing reach` compared with published results, and its ablations."""
 
 import dataclasses
 from pathlib import Path

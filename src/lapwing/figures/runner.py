@@ -1,7 +1,7 @@
-"""Running a grid: the runs that are not yet in the table, by several workers; it can be stopped and resumed.
+"""Running a grid: several workers run what is not yet in the table; it can be stopped and resumed.
 
-Beside the table `OUT/FIGURE.csv` stands the folder `OUT/.FIGURE`: a lock, the folders of unfinished runs with
-their checkpoints, compiled programs, and the runs that failed with their errors.
+Beside the table `OUT/FIGURE.csv` is the folder `OUT/.FIGURE`: a lock, the folders of unfinished runs with
+their checkpoints, compiled programs, and the failed runs with their errors.
 """
 
 import dataclasses

@@ -1,10 +1,10 @@
-"""Intervals and tests over seeds, by Student's t; paired where runs share their seeds.
+"""Intervals and tests over seeds, by Student's t; paired if runs share their seeds.
 
-A t-interval covers 95 % where the values are normal, for any number of seeds from two on. Steps to a goal are
-skewed, and a run that never gets there counts with all its steps. They are not transformed, so that a mean of
+A t-interval covers 95 % if the values are normal, for any number of seeds from two on. Steps to a goal are
+skewed, and a run that never reaches it counts with all its steps. They are not transformed, so that a mean of
 steps stays one. Its interval then covers less: 91 % for log-normal steps with σ = 0.5. The paired differences
 of such steps, which decide, have 94 %. Values that are all equal give a width of 0: these seeds agree, which
-is not to say that every seed would.
+does not mean that every seed would.
 """
 
 from collections.abc import Mapping, Sequence

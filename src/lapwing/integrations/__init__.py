@@ -1,1 +1,1 @@
-"""lapwing inside other libraries: Gymnasium, PyTorch, Stable-Baselines3, scikit-learn, one's own loop."""
+"""Integrations: Gymnasium, PyTorch, Stable-Baselines3, scikit-learn, and the user's own training loop."""

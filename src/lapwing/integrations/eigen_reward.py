@@ -1,4 +1,4 @@
-"""The intrinsic reward of an eigenoption alone: climb an eigenfunction, with any agent."""
+"""The intrinsic reward of an eigenoption, for any agent: climb an eigenfunction."""
 
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -26,7 +26,7 @@ class EigenReward(gymnasium.Wrapper, RecordConstructorArgs):
         function: which eigenfunction; 1 is the constant, so the first is 2.
         sign: 1 to climb it, -1 to descend.
         scale: multiplies the reward.
-        observation_key: which part of Dict observations φ sees, if not the one that it was learned from.
+        observation_key: the entry of Dict observations that φ uses, if not the one it was learned from.
 
     Example:
         >>> import lapwing

@@ -1,7 +1,7 @@
-"""Rewards for reaching goals in the steps of an environment: what the wrappers, single and vector, share.
+"""Goal rewards for the steps of an environment, shared by the single and vector wrappers.
 
 Everything is NumPy, for one observation or a batch with a goal each, and φ of a goal is computed once. An
-observation has the same distance alone and in a batch, to the last bit, and the goal itself has 0.
+observation has the same distance alone and in a batch, bit for bit, and the goal itself has 0.
 """
 
 from collections.abc import Callable

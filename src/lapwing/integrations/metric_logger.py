@@ -1,4 +1,4 @@
-"""Metrics of learning and training in TensorBoard and in Weights & Biases, through one callback."""
+"""Training metrics in TensorBoard and Weights & Biases, through one callback."""
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,7 @@
-"""φ learned while a policy changes, from a training loop of the user's own.
+"""φ learned while a policy changes, in the user's own training loop.
 
-Each update adds the episodes that the policy has just made to the most recent ones, and takes some more steps
-on pairs of them. λ falls over the updates, for a policy that has learned moves faster (the paper).
+Each update adds the policy's newest episodes to the recent ones, and takes more gradient steps on pairs of
+them. λ decreases over the updates, because a trained policy moves faster (the paper).
 """
 
 import dataclasses
@@ -61,24 +61,25 @@ class Update(NamedTuple):
 
 
 class OnlineLearner:
-    """Learns φ from episodes as they come.
+    """Learns φ from a stream of episodes.
 
     Args:
-        dim: how many eigenfunctions, the constant among them.
+        dim: the number of eigenfunctions, including the constant.
         lam: λ of the first update.
-        lam_final: λ of the last one over which it falls.
-        anneal_updates: over how many updates λ falls from one to the other; after them it stays.
-        steps: gradient steps in an update.
-        batch: pairs in a step.
-        capacity: how many transitions are kept; the oldest episodes go first, the last one stays.
-        n_states: how many states there are, where observations are indices.
+        lam_final: λ at the end of annealing.
+        anneal_updates: the number of updates over which λ is annealed; afterwards it is constant.
+        steps: gradient steps per update.
+        batch: pairs per step.
+        capacity: the number of transitions in the buffer; the oldest episodes are dropped first, never the
+            last one.
+        n_states: the number of states, if observations are indices.
         beta: the weight of the orthonormality penalty.
-        delta: what the penalty draws E[φ_i²] to.
-        learning_rate: Adam's; None chooses by the encoder.
+        delta: the penalty's target for E[φ_i²].
+        learning_rate: Adam's learning rate; None chooses by the encoder.
         encoder: the network, not `bumps`, which takes no gradient steps; None chooses by the observation.
         hidden: widths of its hidden layers.
         oversample: dimensions learned beyond `dim`.
-        seed: of everything random.
+        seed: the random seed.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -139,7 +140,7 @@ class OnlineLearner:
 
     @property
     def representation(self) -> Representation:
-        """φ as it is after the last update."""
+        """A snapshot of φ after the last update."""
         if self._snapshot is None:
             raise ConfigError("nothing has been learned yet; call update(episodes) first")
         return self._snapshot
@@ -151,7 +152,7 @@ class OnlineLearner:
         An update that raises an error changes nothing.
 
         Args:
-            episodes: arrays of observations, one an episode, each with at least two.
+            episodes: arrays of observations, one per episode, each with at least two.
         """
         new = Experience.from_episodes(episodes)
         self._check_alike(new)

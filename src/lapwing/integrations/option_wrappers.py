@@ -1,4 +1,4 @@
-"""Gymnasium wrappers whose actions are those of the environment and options beside them."""
+"""Gymnasium wrappers that add options to the actions of the environment."""
 
 from pathlib import Path
 from typing import Any, SupportsFloat

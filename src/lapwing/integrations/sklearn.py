@@ -1,9 +1,9 @@
 """LaplacianEmbedding: Laplacian representations of point clouds and of trajectories, for scikit-learn.
 
-The estimator is a shell: a cloud becomes a random walk between neighbours, trajectories are experience, and
-what is learned from either is a `Representation` as any other. The walk is reversible, and its stationary
-distribution is in proportion to the sum of weights at each point. Its eigenvectors are known at once, and
-`extension` makes functions of them; a network is trained if one is asked for.
+The estimator is a thin shell: a point cloud becomes a random walk between neighbours, trajectories are
+experience, and the result of either is an ordinary `Representation`. The walk is reversible, and its
+stationary distribution is proportional to the sum of weights at each point. Its eigenvectors are computed
+directly, and `extension` extends them to functions; a network is trained on request.
 """
 
 import warnings
@@ -60,42 +60,42 @@ MOST_NUMBERS = 1 << 26
 
 
 class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The smoothest functions on the data, which take unseen points too.
+    """Laplacian embedding: the smoothest functions on the data, with `transform` for unseen points.
 
-    A cloud of points is made a graph of nearest neighbours. The eigenvectors of the random walk on it are
-    extended to all points by Gaussian bumps, which points left out of the fit have chosen. Trajectories are
-    learned from as they are: near is what follows in time.
+    A point cloud becomes a graph of nearest neighbours. The eigenvectors of the random walk on it are
+    extended to all points by Gaussian bumps, selected on held-out points. For trajectories, points are near
+    if they follow each other in time.
 
-    `steps`, `hidden`, `learning_rate` and `encoder` ask for a network, which is trained in place of that: on
-    all eigenvectors up to 5,000 points, from walks of 200 steps beyond.
+    `steps`, `hidden`, `learning_rate` and `encoder` select a network instead, which is trained on all
+    eigenvectors up to 5,000 points, and on walks of 200 steps beyond.
 
     Args:
-        n_components: how many eigenfunctions, the constant left out.
-        n_neighbors: of each point, in a cloud; fewer keep parts of the cloud apart that nearly touch.
-        filter: how much each eigenfunction weighs. `unit`: all alike. `commute`: √(λ_2/λ_i), whose distance
-            is that of commute times. `biharmonic`: λ_2/λ_i. `heat`: e^(-tλ_i), the last with a tenth of the
+        n_components: the number of eigenfunctions, without the constant.
+        n_neighbors: neighbours of each point in a cloud; fewer keep regions apart that nearly touch.
+        filter: the weights of the eigenfunctions. `unit`: equal weights. `commute`: √(λ_2/λ_i), the
+            commute-time distance. `biharmonic`: λ_2/λ_i. `heat`: e^(-tλ_i), the last with a tenth of the
             weight.
-        steps: gradient steps of a network, 400 by default, beyond 5,000 points 4,000; of trajectories as
-            `lapwing.learn`.
-        hidden: widths of its hidden layers, (64, 64) by default; of trajectories as `lapwing.learn`.
-        learning_rate: Adam's step size, 0.01 by default, beyond 5,000 points 0.005; of trajectories as
-            `lapwing.learn`.
-        encoder: `bumps`, `fourier` or `mlp`. None: `bumps`, or if a network is asked for, `fourier` where
-            the neighbours are nearer than 1.5 standard deviations, as they are in few dimensions, else
-            `mlp`; of trajectories as `lapwing.learn`.
-        random_state: a seed, a `RandomState`, or None for another outcome each time.
+        steps: gradient steps of a network, 400 by default, 4,000 beyond 5,000 points; for trajectories as
+            in `lapwing.learn`.
+        hidden: widths of its hidden layers, (64, 64) by default; for trajectories as in `lapwing.learn`.
+        learning_rate: Adam's learning rate, 0.01 by default, 0.005 beyond 5,000 points; for trajectories
+            as in `lapwing.learn`.
+        encoder: `bumps`, `fourier` or `mlp`. None: `bumps`; or, with a network, `fourier` if the
+            neighbours are nearer than 1.5 standard deviations, as in few dimensions, else `mlp`; for
+            trajectories as in `lapwing.learn`.
+        random_state: a seed, a `RandomState`, or None for a different result each time.
 
     Attributes:
-        representation_: the `Representation`; it has a file, distances and eigenfunctions of its own.
-        embedding_: what `transform` gives of the data that was learned from.
-        eigenvalues_: of the Laplacian of one step, ascending, without the constant's 0; those of a network
-            are a little above the exact ones.
-        n_iter_: how many steps were taken; 1 without a network.
-        n_features_in_: how many features X had.
+        representation_: the `Representation`, with distances and eigenfunctions; it can be saved.
+        embedding_: the embedded training data.
+        eigenvalues_: one-step eigenvalues of the Laplacian, ascending, without the constant's 0; those of a
+            network are slightly above the exact ones.
+        n_iter_: the number of gradient steps; 1 without a network.
+        n_features_in_: the number of features of X.
 
-    Points that coincide count once. Of more than 50,000 so many are drawn to learn from. Numbers become
-    float32: where the mean of a feature is many times its spread, put a `StandardScaler` before it.
-    Neighbours are found by the distance of features as they are.
+    Points that coincide count once. Beyond 50,000 points, a random sample of that size is used. Numbers
+    become float32: if the mean of a feature is many times its standard deviation, put a `StandardScaler`
+    before it. Neighbours are found by the distance of the unscaled features.
 
     Example:
         >>> angles = np.linspace(0, 5, 80)
@@ -131,9 +131,9 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Learn from a cloud, or from trajectories.
 
         Args:
-            X: one point a row; with `lengths` one observation a row, episode after episode.
-            y: for scikit-learn, and not used.
-            lengths: how many rows each episode has; None is a cloud.
+            X: one point per row; with `lengths` one observation per row, episode after episode.
+            y: ignored, for scikit-learn's interface.
+            lengths: the number of rows of each episode; None means a point cloud.
         """
         rows: Any = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         asked, n_neighbors = self._asked(), _count("n_neighbors", self.n_neighbors)
@@ -153,7 +153,7 @@ class LaplacianEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self
 
     def transform(self, X) -> np.ndarray:
-        """The embedding of points, seen or unseen, in float64; each is the same whatever others are there."""
+        """The embedding of points, seen or unseen, in float64; it does not depend on the other points."""
         check_is_fitted(self)
         return self._forward(validate_data(self, X, dtype=np.float32, reset=False))
 

@@ -24,15 +24,15 @@ except ImportError as error:
 def to_torch(
     representation: Representation, what: What = "eigenfunctions"
 ) -> "Rows | Vectors | Images | Bumps | Shrunk":
-    """φ, or what is made of it, as a module that takes a batch and gives (n, d) in float32.
+    """φ, its eigenfunctions or an embedding as a module that maps a batch to (n, d) in float32.
 
-    Its tensors are buffers: they move with `.to(device)` and are in the `state_dict`, but no optimiser finds
-    them, and nothing that initialises layers does either. The module has `dim`, how many numbers it gives,
-    and `shape`, that of one observation.
+    Its tensors are buffers: they move with `.to(device)` and are in the `state_dict`, but optimisers and
+    initialisers do not touch them. The module has `dim`, the number of outputs, and `shape`, that of one
+    observation.
 
     Args:
         representation: what `lapwing.learn` returns or `lapwing.load` reads.
-        what: as for `lapwing.laplacian.forward.Forward`; `eigenfunctions` leaves the constant out.
+        what: as for `lapwing.laplacian.forward.Forward`; `eigenfunctions` omits the constant.
 
     Example:
         >>> import lapwing

@@ -1,7 +1,8 @@
-"""The wrappers of `wrappers` for vectors of environments, right in all three autoreset modes.
+"""The wrappers of `wrappers` for vectors of environments, correct in all three autoreset modes.
 
-An episode's last observation comes as itself (`NEXT_STEP`, `DISABLED`) or in `infos["final_obs"]`, when the
-observation is already the first of the next one (`SAME_STEP`). A step that only resets has no reward.
+An episode's last observation is the returned observation (`NEXT_STEP`, `DISABLED`), or it is in
+`infos["final_obs"]` while the returned observation is already the first of the next episode (`SAME_STEP`). A
+step that only resets has no reward.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Gymnasium wrappers that put a learned φ into any agent: as its reward, or in what it sees.
+"""Gymnasium wrappers that give any agent a learned φ: as its reward, or in its observations.
 
 `vector_wrappers` has the same for vectors of environments.
 """
@@ -24,30 +24,29 @@ PHI, OBSERVATION = "phi", "observation"
 
 
 class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
-    """A reward for reaching a goal in place of the environment's own, shaped by the learned distance.
+    """A wrapper that replaces the reward by one for reaching a goal, shaped by the learned distance.
 
-    `reset(options={"goal": observation})` sets another goal (where the environment's `desired_goal` is
-    followed, the option is the environment's). `info` has `goal_distance`, in the embedding
-    where the form uses it, `goal_reached`, and `env_reward`, the environment's own.
+    `reset(options={"goal": observation})` sets another goal (in goal environments the option is passed to
+    the environment). `info` has `goal_distance`, in the embedding if the form uses it, `goal_reached`, and
+    `env_reward`, the environment's own reward.
 
     Args:
         env: any environment whose observations φ was learned from.
-        representation: φ, or the path of a file or run folder; a path lets `env.spec` be written as JSON.
-            `sparse`, `l2` and `rawmix` need none.
-        goal: an observation to be reached; a `lapwing.Goal` for a goal space of its own, with an h of what φ
-            sees; or None in goal environments, whose `desired_goal` is followed.
+        representation: φ, or the path of a file or run folder; with a path, `env.spec` works as JSON.
+            Not needed for `sparse`, `l2` and `rawmix`.
+        goal: an observation; a `lapwing.Goal` for a separate goal space, with an h of φ's input; or None in
+            goal environments, whose `desired_goal` is used.
         form: `potential`, `mix`, `laplacian`, `rawmix`, `l2` or `sparse`.
         filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
             rotated.
-        gamma: the agent's discount, for `potential`; the default is that of Stable-Baselines3's agents.
-        radius: within which the goal is reached, where `goal` is an observation; None is the median step of
+        gamma: the agent's discount factor, for `potential`; the default is that of Stable-Baselines3.
+        radius: the goal is reached within it, if `goal` is an observation; None is the median step of
             the data that φ was learned from, if its states are continuous, and else the goal itself.
-        scale: multiplies the distance in the embedding; None makes the mean distance between states 1 and,
-            for `potential`, counts in steps.
-        reward_scale: multiplies the reward.
-        keep_reward: the environment's own reward takes the place of `sparse` in `mix`, `rawmix` and
-            `potential`.
-        observation_key: which part of Dict observations φ sees, if not the one that it was learned from.
+        scale: factor on the distance in the embedding; None scales the mean distance between states to 1
+            and, for `potential`, to steps.
+        reward_scale: factor on the reward.
+        keep_reward: the environment's own reward replaces `sparse` in `mix`, `rawmix` and `potential`.
+        observation_key: the entry of Dict observations that φ uses, if not the one it was learned from.
 
     Example:
         >>> import lapwing
@@ -97,7 +96,7 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step, with the shaped reward."""
+        """Take one step, with the shaped reward."""
         observation, own, terminated, truncated, info = self.env.step(action)
         there = self._shaper.distances(observation)
         reward = float(self._shaper.reward(self._here, there, terminated, own))
@@ -105,9 +104,9 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         return observation, reward, terminated, truncated, info | self._shaper.info(there, float(own))
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
-        """The reward of arriving at a goal, or a batch of them, with another in mind: for hindsight replay.
+        """The reward for achieved and desired goals, one or a batch: for hindsight replay.
 
-        Only where `desired_goal` is followed, and for every form but `potential`.
+        Available in goal environments, for every form but `potential`.
         """
         own = None
         if self._shaper.keeps_reward:
@@ -116,18 +115,18 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
 
 
 class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
-    """φ of the observation, appended to it or in its place.
+    """A wrapper that appends φ to the observation, or replaces it by φ.
 
-    Vectors are lengthened by φ; a Dict gets the part `phi`; other observations become a Dict of
+    φ is concatenated to vectors; a Dict gets the entry `phi`; other observations become a Dict of
     `observation` and `phi`.
 
     Args:
         env: any environment whose observations φ was learned from.
         representation: φ, or the path of a file or run folder.
-        what: `eigenfunctions` (ordered, each with E[f²] = 1, the constant left out), `phi`, or the name of a
+        what: `eigenfunctions` (ordered, each with E[f²] = 1, without the constant), `phi`, or the name of a
             spectral filter.
-        append: whether the observation stays.
-        observation_key: which part of Dict observations φ sees, if not the one that it was learned from.
+        append: whether to keep the observation.
+        observation_key: the entry of Dict observations that φ uses, if not the one it was learned from.
 
     Example:
         >>> import lapwing
@@ -166,7 +165,7 @@ class LaplacianObservation(gymnasium.ObservationWrapper, RecordConstructorArgs):
 
 
 class ObservationTransform:
-    """Puts φ into observations, one at a time or in batches."""
+    """Adds φ to observations, one at a time or in batches."""
 
     def __init__(
         self,
@@ -217,5 +216,5 @@ class ObservationTransform:
 
 
 def as_text(representation: Any) -> Any:
-    """A path as a string, which JSON can hold; anything else as it is."""
+    """A path as a string, for JSON; anything else unchanged."""
     return str(representation) if isinstance(representation, Path) else representation

@@ -1,6 +1,6 @@
-"""Whether two sets of eigenfunctions are the same, and how far chance has turned one.
+"""Whether two sets of eigenfunctions agree, and how far sampling noise has rotated one.
 
-Functions whose eigenvalues nearly coincide form one eigenspace: any basis of it is as good as another.
+Functions whose eigenvalues nearly coincide form one eigenspace: any basis of it is equally valid.
 """
 
 from typing import NamedTuple

@@ -1,11 +1,11 @@
-"""What came before: eigenfunctions from stacked transitions (2017) and from successor features (2018).
+"""Earlier methods: eigenfunctions from stacked transitions (2017) and from successor features (2018).
 
 Both methods of Machado et al. find eigenoptions e_i, directions in the space of some features ψ, and with
 them the functions f_i(s) = ψ(s)ᵀe_i. With tabular ψ and every transition once these span the eigenspaces of
-the Laplacian; otherwise they come as near as linear functions of ψ can.
+the Laplacian; otherwise they are the best approximation linear in ψ.
 
-States are enumerated here, so a sum over transitions is a sum over their counts C(s, s'), and what the
-methods learn from small batches is learned from exact expectations: their limit, without sampling noise.
+States are enumerated here, so a sum over transitions is a sum over their counts C(s, s'). What the methods
+learn from small batches is computed from exact expectations: their limit, without sampling noise.
 """
 
 import dataclasses

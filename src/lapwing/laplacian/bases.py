@@ -1,4 +1,4 @@
-"""Functions of observations that are combined in closed form: slow coordinates, and bumps over them."""
+"""Basis functions for the closed form: slow coordinates, and bumps over them."""
 
 import warnings
 from collections.abc import Callable, Iterator

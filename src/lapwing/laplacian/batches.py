@@ -1,4 +1,4 @@
-"""Batches of observations: what an encoder takes, and φ of them."""
+"""Batches of observations as inputs of an encoder, and φ of them."""
 
 from typing import Any
 

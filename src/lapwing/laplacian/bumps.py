@@ -1,11 +1,11 @@
 """φ as Gaussian bumps over slow coordinates, in one stage or several.
 
-z = (x - shift) P are linear functions of the observation, scaled by how slowly they change. At centres c_j
-that the data chose stand the bumps exp(-‖z - c_j‖² / 2w²), and φ is a linear function of z and of the bumps.
-Where states lie on a surface of few dimensions, as positions and joint angles do, such functions come nearer
-to the eigenfunctions than a trained network, and the best combination is known in closed form
-(`closed_form`). In a second stage the bumps stand over the functions that the first one gives: there the two
-sides of a wall are far apart.
+z = (x - shift) P are linear functions of the observation, scaled by their slowness. The bumps exp(-‖z - c_j‖²
+/ 2w²) have centres c_j chosen from the data, and φ is a linear function of z and of the bumps. If states lie
+on a surface of few dimensions, as positions and joint angles do, such functions approximate the
+eigenfunctions better than a trained network, and the best combination has a closed form (`closed_form`). In a
+second stage the bumps are placed in the space of the first stage's functions, where the two sides of a wall
+are far apart.
 """
 
 from collections.abc import Sequence

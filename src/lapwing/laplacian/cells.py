@@ -1,4 +1,4 @@
-"""Exact eigenvectors of the chain between cells, constant on each cell: what a smooth φ is compared with."""
+"""Exact eigenvectors of the chain between cells, constant on each cell: a reference for a smooth φ."""
 
 from dataclasses import dataclass
 from functools import cached_property

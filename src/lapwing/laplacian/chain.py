@@ -1,11 +1,11 @@
 """The finite chain, exactly: ρ, P_λ, D, L and its eigenpairs.
 
 Everything follows from W, the symmetric joint distribution of pairs: W = ½(J + Jᵀ), where J(u, v) is the
-probability of drawing the pair (u, v). Then ρ = W1, D(u, v) = W(u, v) / (ρ(u) ρ(v)) integrates to one
-against ρ, and L = I - D is self-adjoint in ⟨f, g⟩ = Σ f g ρ. Where ρ is stationary this is the paper's D.
+probability of drawing the pair (u, v). Then ρ = W1, D(u, v) = W(u, v) / (ρ(u) ρ(v)) integrates to one against
+ρ, and L = I - D is self-adjoint in ⟨f, g⟩ = Σ f g ρ. If ρ is stationary this is the paper's D.
 
-Four chains matter: the true one, the true one with resets (appendix B), the one that the counts of an
-experience give, and the one that the pair sampler draws from.
+There are four chains: the true one, the true one with resets (appendix B), the one from the counts of an
+experience, and the one that the pair sampler draws from.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Values for what the settings leave open, chosen from the data."""
+"""Choosing the settings that are not given, from the data."""
 
 import dataclasses
 from collections.abc import Sequence

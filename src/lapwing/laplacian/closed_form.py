@@ -1,15 +1,15 @@
-"""The graph drawing loss minimised in closed form over bumps, and which bumps: what validation episodes say.
+"""The graph drawing loss minimised in closed form over bumps, which validation episodes select.
 
 Over linear combinations of fixed functions the loss needs no gradient step. Rayleigh-Ritz gives their
 eigenfunctions f_i with eigenvalues λ_i, and the minimiser is φ_i = a_i f_i with a_i² = max(0, δ - λ'_i / 2β).
-By the same principle every set of functions gives upper bounds of the eigenvalues, so of two sets the one
-whose functions have the lower sum of Rayleigh quotients *on episodes that they were not fitted on* is better
-(the score of McGibbon and Pande, 2015). It chooses coordinates, bumps, their width, the cut-off, the stages.
+By the same principle every basis gives upper bounds of the eigenvalues. So of two bases, the one with the
+lower sum of Rayleigh quotients *on episodes that it was not fitted on* is better (the score of McGibbon and
+Pande, 2015). This score selects the coordinates, the bumps, their width, the cut-off and the stages.
 
-The coordinates of the first stage are the slow linear functions of the observation, found by Rayleigh-Ritz as
-well and scaled by (λ_2 / λ_i)^p: with p = ½ distances between them are those of commute times (the kinetic
-map of Noé and Clementi, 2015). Noise and fast velocities so weigh little, and bumps are not spent on them.
-Those of a further stage are the functions that the stage before it gives.
+The coordinates of the first stage are the slow linear functions of the observation, also found by
+Rayleigh-Ritz and scaled by (λ_2 / λ_i)^p: with p = ½ distances between them are those of commute times (the
+kinetic map of Noé and Clementi, 2015). So noise and fast velocities have little weight, and no bumps are
+spent on them. The coordinates of a further stage are the functions of the stage before it.
 """
 
 from dataclasses import asdict, dataclass, field, replace

@@ -1,6 +1,6 @@
-"""The time and memory of learning from images, estimated before it begins.
+"""Estimates of the time and memory of learning from images, made before it starts.
 
-Measured on one core of a virtual machine: the numbers are of the right size, not more.
+Measured on one core of a virtual machine: they give the order of magnitude only.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Whether a state lies where the data was, judged by its neighbours in the embedding.
+"""Whether the data covers a state, judged by its neighbours in the embedding.
 
-Where data is missing φ is a guess, and guesses are often far from every state that was seen. An environment
-that ends at its goal leaves such a hole: following the distance to that goal may lead elsewhere.
+Without data φ extrapolates, often to values far from every visited state. An environment that ends at its
+goal leaves such a gap: following the distance to that goal may lead elsewhere.
 """
 
 import warnings

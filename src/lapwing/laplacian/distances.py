@@ -1,7 +1,7 @@
-"""Distances between states, from the values of eigenfunctions there: the mathematics, without the network.
+"""Distances between states from the values of eigenfunctions: the mathematics, without the network.
 
-A spectral filter weighs eigenfunctions, and its distance is the Euclidean one. `hitting` is a time from one
-state to another, and no such distance. Everything takes NumPy and JAX arrays alike.
+A spectral filter weights the eigenfunctions, and its distance is Euclidean. `hitting` is the expected time
+from one state to another, and is not a metric. All functions accept NumPy and JAX arrays.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
-"""When to stop where data is scarce.
+"""Early stopping for scarce data.
 
-Where enumerated states have few visits, the counts are mostly chance, and φ learns the smooth part of them
-first. Stopping there, before held-out episodes are served less well again, is as good as several times the
-data.
+If enumerated states have few visits, the counts are mostly noise, and φ learns their smooth part first.
+Stopping before the loss on held-out episodes rises again is worth several times the data.
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The smallest eigenvalues of a symmetric Laplacian, by the solver that suits its size and its graph."""
+"""The smallest eigenvalues of a symmetric Laplacian, by the solver that suits its size and graph."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,7 @@
-"""φ as a network: one observation in, one embedding out; `jax.vmap` stands outside.
+"""φ as a network: one observation in, one embedding out; use `jax.vmap` for batches.
 
-Each encoder has two stages. `features(observation)` is fixed: it scales, and perhaps expands, what is
-seen. `network(features)` is what learns. Over a table of states the features are computed once.
+Each encoder has two stages. `features(observation)` is fixed: it scales, and perhaps expands, the
+observation. `network(features)` is learned. Over a table of states the features are computed once.
 """
 
 import math

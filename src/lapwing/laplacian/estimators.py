@@ -1,4 +1,4 @@
-"""What an objective is given at a step, by each of the three estimators, with the data that it needs.
+"""The three estimators: what each passes to an objective at a step, and the data that it needs.
 
 An estimator is a pytree: its data are arguments of the compiled loop, not constants inside it.
 """

@@ -1,7 +1,7 @@
-"""How good a representation is, against the exact spectrum of a chain.
+"""The accuracy of a representation, measured against the exact spectrum of a chain.
 
-Every measure takes the chain that is held to be true and functions as columns over its states. Functions
-that share an eigenvalue form one eigenspace: any basis of it is as good as another.
+Every measure takes the reference chain, and functions as columns over its states. Functions that share an
+eigenvalue form one eigenspace: any basis of it is equally valid.
 """
 
 import dataclasses
@@ -174,7 +174,7 @@ def distance_correlation(
 
 
 def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
-    """Every measure that `target` has a truth for; the others are None."""
+    """All measures for which `target` has a reference; the others are None."""
     measures: dict[str, Any] = dict.fromkeys(_MEASURES)
     measures["eigenvalues"] = representation.eigenvalues.tolist()
     states = target.reference_states()

@@ -1,12 +1,12 @@
-"""Eigenvectors of a walk between listed states, extended to all observations by bumps.
+"""Eigenvectors of a walk between enumerated states, extended to all observations by bumps.
 
-Of a sparse walk the eigenvectors are known in an instant, but at its states alone. Here they are fitted by
-ridge regression over the bumps of `closed_form`, and are then functions of any observation. What bumps, and
-how strong a ridge, is chosen by the error at states that were left out of the fit.
+The eigenvectors of a sparse walk are fast to compute, but only at its states. Here they are fitted by ridge
+regression over the bumps of `closed_form`, and are then functions of any observation. The bumps and the ridge
+penalty are selected by the error at held-out states.
 
-Rayleigh-Ritz over the bumps, as for experience, is no match for it: it looks for the smoothest combination of
-bumps, and where a graph is thin its eigenvectors bend more sharply than that. On seven clouds of 800 points
-the first four have an R² of .93 to .997 at unseen points with 300 bumps, and .97 to .999 by the regression.
+Rayleigh-Ritz over the bumps, as for experience, is worse: it finds the smoothest combination of bumps, and
+where a graph is thin its eigenvectors vary more sharply. On seven clouds of 800 points the first four have an
+R² of .93 to .997 at unseen points with 300 bumps, and .97 to .999 by the regression.
 """
 
 from collections.abc import Iterator, Sequence

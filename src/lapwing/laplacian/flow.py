@@ -1,7 +1,7 @@
-"""The flow of the data between states, or between cells of continuous ones: does it return, is it one part?
+"""The flow of the data between states, or cells of continuous ones: is it reversible, is it connected?
 
-The method takes the mean of a chain and its reverse, so what happens in one direction alone is lost to it;
-and between parts of the data that no transition joins there is no distance.
+The method averages a chain and its reverse, so it loses transitions that go one way only. And there is no
+distance between components of the data that no transition connects.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""φ as plain NumPy, for one observation at a time: what the step of an environment can afford.
+"""φ as plain NumPy, fast enough for one observation at every environment step.
 
-JAX spends most of a call on one observation outside the network. Here the encoder is a few matrices, with all
-that is linear at its ends folded into them, and a call is a few products of a vector and a matrix. A batch is
-the same product for each row, not one product of matrices, which would round differently.
+For one observation, JAX spends most of a call outside the network. Here the encoder is a few matrices, with
+all linear parts at its ends folded into them, and a call is a few vector-matrix products. A batch is the same
+product for each row, not one matrix product, which would round differently.
 """
 
 import dataclasses
@@ -27,17 +27,17 @@ _LARGEST_BATCH = 256
 
 
 class Forward:
-    """φ, or what is made of it, in NumPy: call it with one observation or a batch.
+    """φ, its eigenfunctions or an embedding in NumPy: call it with one observation or a batch.
 
-    Each row of a batch is what the observation gives alone, to the last bit. It holds arrays alone and keeps
-    nothing between calls, so it can be copied, sent to other processes, and shared by threads.
+    Each row of a batch equals the result for the single observation, bit for bit. The object holds only
+    arrays and has no state, so it can be copied, sent to other processes, and shared by threads.
 
     Args:
         representation: what `lapwing.learn` returns or `lapwing.load` reads.
         what: `phi`: every learned column. `eigenfunctions`: without the constant, so one fewer than
-            `representation.dim` (with `rotate=False` none is constant, and all are there). `soft`, `unit`,
+            `representation.dim` (with `rotate=False` none is constant, and all are returned). `soft`, `unit`,
             `commute`, `biharmonic`, `heat`: the embedding of that filter.
-        dtype: of the arithmetic and the answer, float32 or float64.
+        dtype: of the arithmetic and the result, float32 or float64.
         trusted_only: as for `Representation.embed`.
 
     Example:

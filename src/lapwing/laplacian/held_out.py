@@ -1,8 +1,8 @@
-"""How well eigenfunctions of continuous states hold: what held-out episodes and a second basis say.
+"""How far to trust eigenfunctions of continuous states: held-out episodes and a second basis.
 
-There is no exact spectrum to compare with. But functions that over-fitted the episodes learned from change
-faster along others of the same kind, and what φ lacks another basis may have (`reference`). The rest is
-chance: episodes are a sample, and held-out ones show how far others would turn the functions (`agreement`).
+There is no exact spectrum to compare with. But functions that overfit the training episodes change faster
+along others, and another basis may contain what φ lacks (`reference`). The rest is sampling noise: held-out
+episodes show how far other episodes would rotate the functions (`agreement`).
 """
 
 from collections.abc import Sequence

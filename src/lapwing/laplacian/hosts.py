@@ -1,6 +1,6 @@
-"""The processes of a job, as `jax.distributed` knows them: bytes gathered, and agreement with the first.
+"""The processes of a job in `jax.distributed`: gathering bytes, and agreement with process 0.
 
-Without `jax.distributed` there is one process, and all of this is what it would be there.
+Without `jax.distributed` there is one process, and everything works as for a job of one.
 """
 
 import json

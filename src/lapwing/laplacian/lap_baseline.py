@@ -1,13 +1,14 @@
-"""The Laplacian features that zero-shot RL compares with, by their literal loss.
+"""The Laplacian features that zero-shot RL uses as a baseline, with their literal loss.
 
 Touati, Rapin and Ollivier ("Does Zero-Shot Reinforcement Learning Exist?", ICLR 2023) call them `Lap`, and
-later work took them over. For a batch of one-step pairs, with φ scaled to ‖φ(s)‖ = √d at each state, it is
+later work adopted them. For a batch of one-step pairs, with φ scaled to ‖φ(s)‖ = √d at each state, the loss
+is
 
     mean((φ - φ')²) - 2 · mean(diag(φφᵀ)) + mean(offdiag(φφᵀ)²).
 
 It differs from graph drawing in three ways. The first term is a mean over dimensions, and the last is not:
-for independent states of an isotropic φ it is d, so what is smooth weighs little beside it. The diagonal is
-d whatever φ is, for φ is scaled. And steps are single ones. φ has no order and no eigenvalues.
+for independent states of an isotropic φ it is d, so smoothness has little weight beside it. The diagonal is
+always d, because φ is scaled. And steps are single ones. φ has no order and no eigenvalues.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""From a target to its representation: settings, training, eigenfunctions. Nothing is written."""
+"""From a target to its representation: settings, training, eigenfunctions. It writes no files."""
 
 import dataclasses
 import platform

@@ -1,4 +1,4 @@
-"""The loop of every training: chunks of steps that are timed, measured, recorded and kept as checkpoints."""
+"""The training loop: chunks of steps with timing, metrics, records and checkpoints."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The files of learned models: which kind of model one holds, whether it is whole, and arrays by name."""
+"""The files of learned models: the kind of model, integrity checks, and arrays by name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,8 @@
-"""A second opinion: eigenfunctions over bumps that have nothing to do with φ, fitted to the same episodes.
+"""A reference basis: eigenfunctions over bumps, independent of φ, fitted to the same episodes.
 
-What φ never learned is in no combination of its columns, so no refit over φ can miss it. Another basis can:
-every basis gives upper bounds of the eigenvalues, so where the reference has lower ones on held-out episodes,
-φ lacks something; and a function that both bases have is hardly the doing of either.
+A function that φ never learned is in no combination of its columns, so a refit over φ cannot detect it.
+Another basis can: every basis gives upper bounds of the eigenvalues, so if the reference has lower ones on
+held-out episodes, φ lacks something. And a function that both bases contain is hardly an artefact of either.
 """
 
 from dataclasses import dataclass

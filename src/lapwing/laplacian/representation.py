@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Representation:
     """What `lapwing.learn` returns and `lapwing.load` reads.
 
-    Every method takes one observation or a batch, as NumPy or JAX arrays, and answers in kind.
+    Every method accepts one observation or a batch, as NumPy or JAX arrays, and returns the same kind.
     """
 
     encoder: Encoder
@@ -70,36 +70,36 @@ class Representation:
 
     @property
     def dim(self) -> int:
-        """How many eigenfunctions there are."""
+        """The number of eigenfunctions."""
         return len(self.eigenvalues)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one observation; of an image before it is made smaller, as the environment gives it."""
+        """The shape of one observation; for images, that of the environment, before downsampling."""
         return self.spec.raw_shape or self.spec.shape
 
     @property
     def rotated(self) -> bool:
-        """Whether Rayleigh-Ritz found the single eigenfunctions (the preset `paper` does without)."""
+        """Whether Rayleigh-Ritz resolved the individual eigenfunctions (not with the preset `paper`)."""
         return bool(self.config.get("settings", {}).get("rotate", True))
 
     @property
     def filters(self) -> tuple[Filter, ...]:
-        """The spectral filters that it has what it takes for."""
+        """The available spectral filters."""
         return ("soft", *ROTATED) if self.rotated and self.dim > 1 else ("soft",)
 
     @property
     def distances(self) -> tuple[Distance, ...]:
-        """What `distance` can be asked for: the filters, and `hitting`, which has no embedding."""
+        """The available distances: the filters, and `hitting`, which has no embedding."""
         return (*self.filters, "hitting") if self.filters != ("soft",) else ("soft",)
 
     @property
     def default_filter(self) -> Filter:
-        """`biharmonic`; `soft` where there are no single eigenfunctions."""
+        """`biharmonic`; `soft` if φ was not rotated."""
         return BEST if BEST in self.filters else "soft"
 
     def phi(self, observations) -> Any:
-        """φ(s): every learned column, as the network gives it."""
+        """φ(s): every learned column, as the network returns it."""
         return self._answer(observations, lambda phi, xp: phi)
 
     def eigenfunctions(self, observations) -> Any:
@@ -118,13 +118,13 @@ class Representation:
 
         Args:
             observations: one or a batch.
-            filter: how much each eigenfunction weighs. `soft`: φ itself, √(δ - λ_i/(2β)). `unit`: all
-                alike. `commute`: √(λ_2/λ_i), whose distance is that of commute times. `biharmonic`: λ_2/λ_i.
-                `heat`: e^(-tλ_i). All but `soft` leave the constant out and have the mean distance of `soft`.
-                None is `default_filter`.
+            filter: the weights of the eigenfunctions. `soft`: φ itself, √(δ - λ_i/(2β)). `unit`: equal
+                weights. `commute`: √(λ_2/λ_i), the commute-time distance. `biharmonic`: λ_2/λ_i. `heat`:
+                e^(-tλ_i). All but `soft` omit the constant and have the mean distance of `soft`. None is
+                `default_filter`.
             t: the time of `heat`; None gives the last eigenfunction the weight 0.1.
-            trusted_only: whether eigenfunctions that did not hold on held-out episodes get the weight 0.
-                `soft`, which has no single ones, always takes all of φ.
+            trusted_only: whether eigenfunctions that are not trusted by held-out episodes get the weight 0.
+                `soft` always uses all of φ.
         """
         filter = self.default_filter if filter is None else filter
         check_filter(filter, t)
@@ -142,10 +142,10 @@ class Representation:
         """Distance between observations `a` and `b`, one against one, one against many, or row by row.
 
         Args:
-            a: where from.
-            b: where to; only for `hitting` it matters which is which.
-            filter: of `embed`, whose Euclidean distance it is; or `hitting`, the expected number of one-step
-                transitions from `a` to `b`, as far as these eigenfunctions know it, which can be negative.
+            a: the first observations.
+            b: the second observations; the order matters only for `hitting`.
+            filter: that of `embed`, for a Euclidean distance; or `hitting`, the expected number of one-step
+                transitions from `a` to `b`, approximated by these eigenfunctions, which can be negative.
             t: as for `embed`.
             trusted_only: as for `embed`.
         """
@@ -157,14 +157,14 @@ class Representation:
     def coordinates(
         self, observations, filter: Distance, *, t: float | None = None, trusted_only: bool = True
     ) -> Any:
-        """What `distance` compares: `embed`, or for `hitting`, which has no embedding, f/√λ."""
+        """The vectors that `distance` compares: `embed`, or f/√λ for `hitting`, which has no embedding."""
         if filter == "soft":
             return self.phi(observations)
         weights = self.filter_weights(filter, t, trusted_only=trusted_only)
         return self._answer(observations, lambda phi, xp: self._combine(phi, xp)[..., 1:] * weights)
 
     def mean_distance(self, filter: Distance) -> float:
-        """The mean distance between states of the data: the same for all filters; for `hitting` in steps."""
+        """The mean distance between states of the data: equal for all filters; for `hitting` in steps."""
         if filter != "hitting":
             return self.soft_distance
         return float(np.sum(self.filter_weights("hitting") ** 2))  # for E[f²] = 1
@@ -172,10 +172,10 @@ class Representation:
     def filter_weights(
         self, filter: Distance, t: float | None = None, *, trusted_only: bool = True
     ) -> np.ndarray:
-        """What the eigenfunctions after the constant are multiplied with; `soft` has no such weights.
+        """The weights of the eigenfunctions after the constant; `soft` has none.
 
-        It is 0 for those that are not trusted, if `config["trusted"]` has the indices of those that are,
-        unless none but the constant is.
+        A weight is 0 if `config["trusted"]` exists and does not contain its index, unless only the constant
+        is trusted.
         """
         self._check_rotated(filter)
         kept = self._kept(trusted_only)
@@ -215,13 +215,13 @@ class Representation:
         return np.ones_like(kept)
 
     def plot(self, observations: Any = None, kind: "Picture | None" = None) -> "Figure":
-        """A picture as a Matplotlib figure; `figure.savefig("phi.png")` writes it.
+        """Draw a Matplotlib figure; `figure.savefig("phi.png")` saves it.
 
         Args:
-            observations: where to draw, a batch of vectors; a maze or an arena that φ was learned from needs
-                none.
-            kind: `eigenfunctions`, `distances`, `embedding` or `spectrum`; None is the first of these that
-                there is something to draw over.
+            observations: the states to draw, a batch of vectors; not needed if φ was learned from a maze or
+                an arena.
+            kind: `eigenfunctions`, `distances`, `embedding` or `spectrum`; None is the first that is
+                possible.
         """
         # The one import from a folder above, a door to what is drawn there; Matplotlib is loaded on the way.
         from lapwing.plots.overview import draw_representation
@@ -235,7 +235,7 @@ class Representation:
         return representation_html(self)
 
     def sha256(self) -> str:
-        """A digest of all that is computed with, and of what wrappers and agents take from `config`."""
+        """A digest of all arrays, and of the entries of `config` that wrappers and agents use."""
         arrays = self._tensors()
         settings = self.config.get("settings", {})
         facts = {name: self.config.get(name) for name in ("maze", "arena", "step")}

@@ -1,8 +1,8 @@
-"""From a learned subspace to single eigenfunctions with their eigenvalues: Rayleigh-Ritz.
+"""From a learned subspace to individual eigenfunctions with their eigenvalues: Rayleigh-Ritz.
 
-Graph drawing finds the subspace only up to a rotation. Over the functions that the columns of φ and the
-constant span, the eigenproblem A w = λ B w with A = ½ E[(φ(u)-φ(v))(φ(u)-φ(v))ᵀ] over one-step pairs and
-B = E[φφᵀ] gives the ordered eigenvalues and what combination of columns each eigenfunction is.
+Graph drawing finds the subspace only up to a rotation. In the span of the columns of φ and the constant, the
+eigenproblem A w = λ B w with A = ½ E[(φ(u)-φ(v))(φ(u)-φ(v))ᵀ] over one-step pairs and B = E[φφᵀ] gives the
+ordered eigenvalues, and the coefficients of each eigenfunction.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,9 +1,9 @@
 """Drawing states u ~ ρ and pairs (u, v) ~ ρ P_λ from experience, exactly in distribution.
 
-A pair is (s_t, s_{t+τ}) with τ ~ (1-λ) λ^(τ-1). The paper discards a pair that runs past its episode's
-end, so what remains is p(t, τ) ∝ λ^(τ-1) · 1[t+τ ≤ T], drawn here in one go: first how many steps follow t
-(its horizon m, with probability ∝ count(m) · (1 - λ^m)), then t among those, then τ ≤ m. λ may change from
-draw to draw, so that it can be annealed inside a compiled loop.
+A pair is (s_t, s_{t+τ}) with τ ~ (1-λ) λ^(τ-1). The paper discards a pair that runs past its episode's end,
+so the distribution is p(t, τ) ∝ λ^(τ-1) · 1[t+τ ≤ T]. It is drawn here without rejection: first the number of
+steps that follow t (its horizon m, with probability ∝ count(m) · (1 - λ^m)), then t among those, then τ ≤ m.
+λ may change from draw to draw, so that it can be annealed inside a compiled loop.
 """
 
 from collections.abc import Callable

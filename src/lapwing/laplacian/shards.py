@@ -1,8 +1,8 @@
-"""Experience in shards, as one process of a job has it: its own shards, and a sample of all.
+"""Experience in shards, as one process of a job sees it: its own shards, and a sample of all.
 
-What is chosen (settings, coordinates, bumps, λ) and what is measured in the end is so on the sample, which
-every process has; gradients and moments are summed over all shards. Each shard has its own random numbers and
-its own sum, so nothing depends on how many processes share the shards but for the rounding of gradients.
+All selection (settings, coordinates, bumps, λ) and the final evaluation use the sample, which every process
+has; gradients and moments are summed over all shards. Each shard has its own random numbers and its own sum,
+so nothing but the rounding of gradients depends on the number of processes.
 """
 
 from collections.abc import Callable, Sequence

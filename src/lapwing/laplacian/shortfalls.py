@@ -1,4 +1,4 @@
-"""Warnings of what φ will lack, from the data and the settings, before anything is learned."""
+"""Warnings before learning: what φ will lack, given the data and the settings."""
 
 import warnings
 

@@ -1,10 +1,9 @@
-"""A step of `pairwise` that is spread over the processes of a job: each embeds pairs of its own shards.
+"""A `pairwise` step distributed over the processes of a job: each embeds pairs of its own shards.
 
-The loss is a function of sums over pairs, d² + 4 numbers a shard, and its gradient is a sum over pairs too. A
-step sends both: the sums of every shard to all, and the gradient once to be summed and once as a sum. Sums
-are formed shard by shard: of two neighbours, then of two such sums and so on. So where the numbers of shards
-and processes are powers of two, the same numbers are added in the same order, however many processes share
-the work.
+The loss is a function of sums over pairs, d² + 4 numbers per shard, and its gradient is a sum over pairs too.
+A step sends both: the sums of every shard to all, and the gradient once to be summed and once as a sum. Sums
+are formed shard by shard, as a binary tree. So if the numbers of shards and processes are powers of two, the
+same numbers are added in the same order, for any number of processes.
 """
 
 from collections.abc import Callable

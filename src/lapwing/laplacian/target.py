@@ -1,4 +1,4 @@
-"""A target: experience to learn from, and the true chain to compare with where there is one."""
+"""A target: experience to learn from, and the true chain to compare with, if known."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -206,14 +206,14 @@ def open_target(
     collected: Path | None = None,
     on_progress: Progress | None = None,
 ) -> Target:
-    """Read or collect what `source` names.
+    """Load or collect the experience of `source`.
 
     Args:
         source: a maze's name or file, an arena's or a plane's name, an .npz file, `gym:ENV_ID`,
             `minari:NAME`, an environment, episodes, a `Maze` or an `Experience`.
         settings: what to observe and how much to collect.
-        policy: what acts in an environment; None is random.
-        collected: where an earlier start of the same run may have saved what it collected.
+        policy: the policy in an environment; None is random.
+        collected: a file in which an earlier start of the same run may have saved its experience.
         on_progress: called with (done, all) while steps are taken.
     """
     source = read_source(source)

@@ -54,12 +54,12 @@ class Maze:
 
     @cached_property
     def floor(self) -> np.ndarray:
-        """Where one can stand: booleans, (height, width)."""
+        """The floor cells: booleans, (height, width)."""
         marks = np.frombuffer("".join(self.lines).encode("utf-32-le"), "<u4")
         return marks.reshape(len(self.lines), -1) != ord("#")
 
     def is_floor(self, row: np.ndarray | np.integer, column: np.ndarray | np.integer) -> np.ndarray:
-        """Whether cells are floor; all that lies outside the maze is wall."""
+        """Whether cells are floor; everything outside the maze is wall."""
         height, width = self.floor.shape
         return np.asarray(self._walled[(row + 1).clip(0, height + 1), (column + 1).clip(0, width + 1)])
 
@@ -78,12 +78,12 @@ class Maze:
 
     @property
     def text(self) -> str:
-        """The maze as a text file holds it."""
+        """The text of the maze."""
         return "\n".join(self.lines) + "\n"
 
 
 def arena_names() -> tuple[str, ...]:
-    """PointUMaze and so on."""
+    """The names of the built-in arenas: PointUMaze and so on."""
     return tuple(body + maze for body in BODY_NAMES for maze in ARENAS)
 
 
@@ -99,7 +99,7 @@ def is_arena(name: str) -> bool:
 
 
 def plane_names() -> tuple[str, ...]:
-    """PlaneOneRoom and so on."""
+    """The names of the built-in planes: PlaneOneRoom and so on."""
     return tuple(PLANE + maze for maze in BUILT_IN)
 
 
@@ -114,7 +114,7 @@ def is_plane(name: str) -> bool:
 
 
 def read_maze(source: str | Path | Maze) -> Maze:
-    """A built-in maze by its name, the maze in a text file, or a maze as it is.
+    """A built-in maze by its name, the maze in a text file, or a `Maze` itself.
 
     Example:
         >>> int(read_maze("FourRoom").floor.sum())
@@ -154,7 +154,7 @@ def _why_no_file(named: str, path: Path) -> str:
 
 
 def parse_maze(text: str, *, name: str) -> Maze:
-    """The maze that `text` draws; floor that cannot be reached becomes wall, with a warning."""
+    """The maze that `text` describes; unreachable floor becomes wall, with a warning."""
     lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
     _check_marks(lines, name)
     maze = Maze(name, tuple(lines))

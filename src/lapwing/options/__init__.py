@@ -1,1 +1,1 @@
-"""Options from eigenfunctions: policies that end, what they do to a random walk, and their files."""
+"""Options from eigenfunctions: policies with termination, their effect on a random walk, and their files."""

@@ -1,9 +1,9 @@
-"""Covering options (Jinnai et al. 2019): join the two states that the slowest function holds farthest apart.
+"""Covering options (Jinnai et al. 2019): connect the two extreme states of the slowest function.
 
-An option from each to the other is an edge of the graph that a random walk goes along. It makes the second
-eigenvalue larger, and the next pair is that of the graph with this edge. In the basis of the first
-eigenfunctions an edge between a and b adds w (φ(a) - φ(b)) (φ(a) - φ(b))ᵀ to the diagonal matrix of the
-eigenvalues, so a learned φ needs to be learned once. With all eigenfunctions this is exact.
+An option from each to the other is an edge of the graph of a random walk. It increases the second eigenvalue,
+and the next pair is that of the graph with this edge. In the basis of the first eigenfunctions an edge
+between a and b adds w (φ(a) - φ(b)) (φ(a) - φ(b))ᵀ to the diagonal matrix of the eigenvalues, so φ is learned
+only once. With all eigenfunctions this is exact.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""The online loop: walk, take the slowest eigenfunction of what was seen, add its options, and walk on.
+"""The online loop: walk, compute the slowest eigenfunction of the visited states, add its options, continue.
 
-Nothing of the maze is known but what the walk has seen: an action that was never taken counts as staying. The
-eigenfunction is that of the steps so far, which is what a φ that is learned from them comes to.
+Only what the walk has visited is known: an action that was never taken counts as staying. The eigenfunction
+is that of the steps so far, the limit of a φ learned from them.
 """
 
 from typing import NamedTuple

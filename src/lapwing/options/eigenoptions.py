@@ -1,10 +1,10 @@
-"""Eigenoptions (Machado et al. 2017): climb an eigenfunction, and stop where no action pays.
+"""Eigenoptions (Machado et al. 2017): climb an eigenfunction, and stop where no action has a positive value.
 
-The intrinsic reward of a step is f(s') - f(s), and stopping gives 0. By partial summation
-Σ_t γ^t (f(s_{t+1}) - f(s_t)) = Σ_t γ^t (1-γ) f(s_{t+1}) - f(s_0): so the optimal policy is that of the reward
-(1-γ) f on arrival, with an action that stays in place of stopping, and what an option gains at s is the value
-of this reward less f(s). Among the states that a policy would come back to for ever, nothing is gained at the
-one where f is largest, so every eigenoption ends.
+The intrinsic reward of a step is f(s') - f(s), and stopping gives 0. By partial summation Σ_t γ^t (f(s_{t+1})
+- f(s_t)) = Σ_t γ^t (1-γ) f(s_{t+1}) - f(s_0). So the optimal policy is that of the reward (1-γ) f on arrival,
+with an action that stays instead of stopping, and the value of an option at s is the value of this reward
+minus f(s). In a set of states that a policy would visit for ever, nothing is gained at the one where f is
+largest, so every eigenoption ends.
 """
 
 from collections.abc import Iterable

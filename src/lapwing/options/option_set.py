@@ -1,4 +1,4 @@
-"""Options for use: what the wrappers ask of them, from tables or from networks, and their files."""
+"""Options from tables or from networks, with the interface that the wrappers use, and their files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

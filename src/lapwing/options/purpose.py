@@ -1,4 +1,4 @@
-"""What an eigenoption is rewarded for, and how many of them a representation can give."""
+"""The intrinsic reward of an eigenoption, and the number of options that a representation can give."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Options of a finite maze as tables, and where each leads from every state."""
+"""Options of a finite maze as tables, and their outcome from every state."""
 
 from typing import NamedTuple
 

@@ -1,9 +1,9 @@
-"""What options do to a random walk: its diffusion time, exactly, and its cover time, by simulation.
+"""The effect of options on a random walk: its diffusion time, exactly, and its cover time, by simulation.
 
-The walk makes decisions. With probability `share` it takes one of the options that begin where it is, all
-alike, and follows it to its end; else, or where none begins, it takes one step by a random action. With
-`share` None all actions and options are alike, as in Machado et al. 2017. A state counts as reached when the
-walk is in it, be it within an option.
+The walk makes decisions. With probability `share` it takes one of the options available in its state,
+uniformly, and follows it to its end; else, or if none is available, it takes one random action. With `share`
+None all actions and options have equal probability, as in Machado et al. 2017. A state counts as reached when
+the walk is in it, also within an option.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Every drawing. Each returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
+"""All figures. Each function returns a Matplotlib figure; `save_figure` writes it as PNG and SVG."""
 
 from lapwing.plots.benchmark import draw_shortfalls
 from lapwing.plots.curves import Curve, draw_columns, draw_panels

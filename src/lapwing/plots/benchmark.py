@@ -1,4 +1,4 @@
-"""Methods side by side over the rows of a benchmark."""
+"""Comparison of methods over the rows of a benchmark."""
 
 from collections.abc import Mapping, Sequence
 

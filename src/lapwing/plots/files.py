@@ -1,4 +1,4 @@
-"""Drawings as files."""
+"""Saving figures."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object by itself: a title, a table, and a small picture, as HTML.
+"""The HTML display of objects in notebooks: a title, a table, and a small figure.
 
 Names may hold anything, so all text is escaped.
 """

@@ -1,4 +1,4 @@
-"""Drawings of options: where each goes and ends in a maze, and what they do to a random walk."""
+"""Figures of options: their paths and ends in a maze, and their effect on a random walk."""
 
 from typing import Any
 

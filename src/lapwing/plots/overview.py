@@ -1,4 +1,4 @@
-"""One call for each picture of a representation, from what it knows of itself: `rep.plot()`."""
+"""One call for each figure of a representation: `rep.plot()`."""
 
 from typing import Any, Literal, get_args
 

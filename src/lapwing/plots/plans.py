@@ -1,4 +1,4 @@
-"""Drawings of a reacher: its landmarks and edges, plans and walked paths, and the steps to a goal."""
+"""Figures of a reacher: its landmarks and edges, plans and paths, and the steps to a goal."""
 
 from collections.abc import Sequence
 from typing import Any

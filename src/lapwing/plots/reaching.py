@@ -1,4 +1,4 @@
-"""Drawings of arenas, and of the agents that learn to reach a goal in them."""
+"""Figures of arenas, and of agents that learn to reach a goal in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Drawings of mazes, and of a learned representation."""
+"""Figures of mazes, and of a learned representation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Drawings of shaped rewards and of the agents that learn from them."""
+"""Figures of shaped rewards and of the agents that learn from them."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Drawings of a reward in a maze and of the policy that solves it."""
+"""Figures of a reward in a maze and of the policy that solves it."""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Colours that all drawings and the explorer share; maps that colour-blind readers can tell apart."""
+"""Colours shared by all figures and the explorer; colour maps for colour-blind readers."""
 
 LEARNED, EXACT = "#1f77b4", "#d95f02"
 WALL = "#3a3f4b"

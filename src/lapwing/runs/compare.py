@@ -1,4 +1,4 @@
-"""Rewards side by side, before any agent is trained: `lapwing audit`, `lapwing.compare_rewards`."""
+"""Comparison of rewards before any agent is trained: `lapwing audit`, `lapwing.compare_rewards`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,12 +43,12 @@ def compare_rewards(
     """Audit rewards, those shaped by φ with every representation under every filter.
 
     Args:
-        targets: a maze, for φ as the chain's own eigenvectors give it; representations or runs of `lapwing
-            learn`; or several of them, all of one maze.
-        goal: (row, column), in place of the maze's own.
-        gamma: the agent's discount.
-        forms: which forms.
-        episode_length: steps in an episode.
+        targets: a maze, for φ from the exact eigenvectors of the chain; representations or runs of `lapwing
+            learn`; or several of them, all for one maze.
+        goal: (row, column), instead of the maze's own.
+        gamma: the agent's discount factor.
+        forms: the forms to audit.
+        episode_length: steps per episode.
 
     Example:
         >>> task, audits, _ = compare_rewards("HardMaze", forms=["l2", "mix"])

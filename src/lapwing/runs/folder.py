@@ -1,10 +1,9 @@
 """A run folder: configuration, metrics, checkpoints and results of one learned representation.
 
-config.json says what the run is and never changes; result.json is written when everything is learned and
-measured, so its presence means that the run is finished (pictures can be drawn again from the rest).
-Whatever is missing in between is computed again, bit-identically. Every file carries a digest. Folders of
-format 1, which lapwing 0.1.0 wrote, have none in their JSON files: they can be loaded and evaluated, not
-resumed.
+config.json holds the configuration and never changes. result.json is written last, so its presence means that
+the run is finished (figures can be redrawn from the rest). Anything missing in between is computed again,
+bit-identically. Every file carries a digest. Folders of format 1, which lapwing 0.1.0 wrote, have none in
+their JSON files: they can be loaded and evaluated, but not resumed.
 """
 
 import re

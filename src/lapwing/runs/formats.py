@@ -1,7 +1,6 @@
-"""What the JSON files of a run hold: each field with its type, which is checked when a file is read.
+"""The fields of a run's JSON files, with their types, which are checked when a file is read.
 
-A digest tells damage and edits; it does not tell a file that someone made. Fields that are not named here
-are left as they are.
+A digest detects damage and edits, not forgery. Fields that are not listed here are not checked.
 """
 
 from pathlib import Path

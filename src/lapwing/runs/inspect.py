@@ -1,6 +1,6 @@
-"""What is in a data set, and what lapwing would do with it: `lapwing data inspect`.
+"""Summary of a data set, and of what lapwing would do with it: `lapwing data inspect`.
 
-It looks at the arrays as they are, so that data which cannot be learned from can still be looked into.
+It reads the raw arrays, so that invalid data can be inspected too.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""`lapwing learn` and `lapwing.learn`: a representation learned, in memory or in a run folder."""
+"""`lapwing learn` and `lapwing.learn`: learning a representation, in memory or in a run folder."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -52,13 +52,13 @@ def learn(
         target: a maze (`"FourRoom"`, a text file), an .npz or HDF5 file or a folder of data, `"gym:ENV_ID"`,
             `"minari:NAME"`, `"ogbench:NAME"`, a Gymnasium environment or a vector of them, episodes as arrays
             of observations or dicts of arrays, or an `Experience`.
-        objective: what is minimised: `"graph-drawing"`, `"generalised"`, `"allo"`, `"omm"`, `"nested"`, or an
-            object of your own with the methods of `laplacian.objectives.Objective`.
-        policy: what acts in a Gymnasium environment: a function from observations to actions; None is random.
-        out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
+        objective: the objective: `"graph-drawing"`, `"generalised"`, `"allo"`, `"omm"`, `"nested"`, or your
+            own object with the methods of `laplacian.objectives.Objective`.
+        policy: a function from observations to actions, for a Gymnasium environment; None is random.
+        out: a folder for configuration, metrics, checkpoints and the result; None writes no files.
         overwrite: replace the run in `out`.
         resume: resume the run in `out`.
-        on_progress: called with (phase, done, all, metrics); `lapwing.progress_bar()` gives one that draws.
+        on_progress: called with (phase, done, all, metrics); see `lapwing.progress_bar()`.
         **settings: any field of `LearnSettings`, for instance `dim=10` or `preset="paper"`.
 
     Example:

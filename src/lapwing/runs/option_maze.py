@@ -1,4 +1,4 @@
-"""Options of a maze: from a learned φ and from exact eigenvectors, and what they do to a random walk."""
+"""Options of a maze: from a learned φ and from exact eigenvectors, and their effect on a random walk."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Options where states cannot be listed: DQN on the intrinsic reward, one network for each option."""
+"""Options if states cannot be enumerated: DQN on the intrinsic reward, one network per option."""
 
 import dataclasses
 from collections.abc import Callable

@@ -26,13 +26,13 @@ def solve(
     gamma: float = 0.98,
     experience: Experience | None = None,
 ) -> Policy:
-    """The policy of a reward, for discrete actions: value iteration, and no training.
+    """The policy of a reward, for discrete actions, by value iteration without training.
 
     Args:
-        source: what `action_model` returned, to solve many rewards; or what it takes.
-        reward: of arriving in a state: a function from a batch of observations to a number each; an array
-            with a number for each enumerated state; or a pair of observations and their rewards.
-        gamma: the discount.
+        source: the result of `action_model`, to solve many rewards; or its `source`.
+        reward: the reward on arrival in a state: a function from a batch of observations to one number
+            each; an array with a number for each enumerated state; or a pair of observations and rewards.
+        gamma: the discount factor.
         experience: as for `action_model`.
 
     Example:
@@ -57,15 +57,15 @@ def action_model(
     landmarks: int = LANDMARKS,
     near: str | None = None,
 ) -> ActionModel:
-    """What each action does, computed once for all rewards.
+    """The effects of actions, computed once for all rewards.
 
     Args:
-        source: a representation, or the folder of a run of `lapwing learn`, with what it was learned from.
-        experience: steps with discrete actions; None is what the run was learned from, or, for a
+        source: a representation, or the folder of a run of `lapwing learn`, with its experience.
+        experience: steps with discrete actions; None is the experience of the run, or, for a
             representation of a maze, the maze itself.
-        landmarks: how many states stand for all, where states are not enumerated.
-        near: where those are continuous vectors, by what a landmark is near: `observation`, the vectors
-            (None); `phi`, the embedding f/√λ; or `both`, for vectors that walls part.
+        landmarks: the number of landmark states, if states are not enumerated.
+        near: for continuous vectors, the space in which landmarks are compared: `observation`, the vectors
+            (None); `phi`, the embedding f/√λ; or `both`, for vectors that walls separate.
     """
     if landmarks < 1:
         raise ConfigError(f"landmarks must be at least 1, not {landmarks!r}")
@@ -78,7 +78,7 @@ def action_model(
 
 
 def target_steps(target: Target) -> Steps:
-    """The steps of what a representation was learned from."""
+    """The steps of the experience that a representation was learned from."""
     if target.experience is None:
         if target.world is None:
             raise ConfigError(
@@ -112,7 +112,7 @@ def _steps_of_maze(representation: Representation) -> Steps:
 
 
 def maze_of(representation: Representation) -> tuple[GridWorld, np.ndarray]:
-    """The maze that a representation was learned on, and what is observed in each state."""
+    """The maze of a representation, and the observation of each state."""
     config = representation.config
     settings = config.get("settings", {})
     world = GridWorld(parse_maze(config["maze"], name=config["target"]), settings.get("stay", False))

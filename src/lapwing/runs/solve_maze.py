@@ -1,4 +1,4 @@
-"""`lapwing solve`: a reward in a maze, its policy, and how near that comes to the best there is."""
+"""`lapwing solve`: a reward in a maze, its policy, and a comparison with the optimum."""
 
 import time
 from pathlib import Path

@@ -1,6 +1,6 @@
 """`lapwing.train`: from a target and a reward to a trained, evaluated and saved agent.
 
-`train_dqn` does the work in mazes and environments, `train_ddpg` in arenas; what they share is here.
+`train_dqn` implements it for mazes and environments, `train_ddpg` for arenas; the shared parts are here.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,12 +49,12 @@ def train(
             actions.
         representation: φ for a shaped reward: a `Representation`, its file, or a run of `lapwing learn`; None
             learns one first if the reward needs it.
-        preset: in mazes how φ is then learned: `"default"` or `"paper"`; in arenas all of the
-            agent's settings: `"quick"`, or `"paper"`.
-        out: a folder for configuration, metrics, checkpoints and the result; None writes nothing.
+        preset: in mazes, how φ is then learned: `"default"` or `"paper"`; in arenas, all settings of the
+            agent: `"quick"` or `"paper"`.
+        out: a folder for configuration, metrics, checkpoints and the result; None writes no files.
         overwrite: replace the run in `out`.
         resume: resume the run in `out`.
-        on_progress: called with (phase, done, all, metrics); `lapwing.progress_bar()` gives one that draws.
+        on_progress: called with (phase, done, all, metrics); see `lapwing.progress_bar()`.
         **settings: any field of `AgentSettings`, or in arenas of `ControlSettings`, for instance
             `reward="mix"` or `steps=8_000`.
 

@@ -1,7 +1,7 @@
 """Training DDPG in an arena: `lapwing train PointUMaze`.
 
 Collect with random actions, learn φ, check that its distance leads to the goal, then train; or learn φ
-while the agent learns.
+together with the agent.
 """
 
 import dataclasses

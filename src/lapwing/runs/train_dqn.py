@@ -1,6 +1,6 @@
 """Training DQN in a maze or an environment: `lapwing train HardMaze`.
 
-The reward of a maze is shaped by a φ that is given, that is learned first, or that is learned online.
+The reward of a maze is shaped by a φ that is given, learned first, or learned online.
 """
 
 import dataclasses

@@ -1,1 +1,1 @@
-"""Every setting as a documented, checked dataclass."""
+"""All settings as documented, validated dataclasses."""

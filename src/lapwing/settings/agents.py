@@ -1,4 +1,4 @@
-"""Every setting of an agent, documented once; the command line and the saved file are made from it."""
+"""The settings of agents. The command line and the saved file are generated from these dataclasses."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ from lapwing.settings.learn import Distance, RewardForm
 ControlReward = Literal["sparse", "l2", "rawmix", "laplacian", "mix", "fullmix"]
 ControlPreset = Literal["quick", "paper"]
 RANDOM_STEPS = 10_000
-"""Of the random policy, unless told otherwise."""
+"""Default number of steps of the random policy."""
 
 
 @dataclass(frozen=True)
@@ -33,51 +33,49 @@ class AgentSettings(SavedSettings):
         RewardForm | None, chosen_by_lapwing("potential in mazes; else the environment's own")
     ] = None
     """sparse, l2, rawmix; or shaped by φ: laplacian, mix, potential."""
-    filter: Annotated[Distance | None, chosen_by_lapwing("commute; soft where φ is of a paper's preset")] = (
-        None
-    )
-    """φ's distance: that of a spectral filter (soft, unit, commute, biharmonic, heat), or hitting."""
+    filter: Annotated[Distance | None, chosen_by_lapwing("commute; soft if φ has a paper preset")] = None
+    """Distance in φ: a spectral filter (soft, unit, commute, biharmonic, heat), or hitting."""
     scale: Annotated[
         float | None, chosen_by_lapwing("potential: a step is 1; else the mean is 1; soft: as learned")
     ] = None
-    """Multiplies φ's distance."""
+    """Factor on φ's distance."""
     online: bool = False
-    """Learn φ while the agent learns, in place of before, by the paper's recipe with λ annealed to 0.95."""
+    """Learn φ together with the agent, not beforehand, by the paper's recipe with λ annealed to 0.95."""
     goal: Annotated[str | None, chosen_by_lapwing("the maze's own"), tyro.conf.arg(metavar="ROW,COLUMN")] = (
         None
     )
-    """The cell to be reached."""
+    """Goal cell."""
     observation: Literal["index", "position", "image"] = "position"
-    """What the agent and φ see of a maze."""
+    """Input of the agent and of φ in a maze."""
     stay: bool = False
-    """Give mazes a fifth action that does nothing."""
+    """Add a fifth action to mazes that does nothing."""
     episode_length: int = 50
-    """Steps in an episode of a maze."""
+    """Steps per episode of a maze."""
     random_steps: int = 10_000
-    """Steps of the random policy that fill the replay before learning."""
+    """Warm-up steps of the random policy that fill the replay buffer."""
     steps: int = 30_000
     """Steps of the agent, with one update each."""
     evaluate_every: int = 1_000
     """Steps between evaluations of the greedy policy."""
     gamma: float = 0.98
-    """The discount."""
+    """Discount factor."""
     epsilon: float = 0.2
-    """The share of random actions while learning."""
+    """Probability of a random action during training."""
     batch: int = 128
-    """Transitions in an update."""
+    """Transitions per update."""
     learning_rate: float = 1e-3
-    """Adam's step size."""
+    """Adam's learning rate."""
     hidden: tuple[int, ...] = (256, 256, 256)
-    """Widths of the hidden layers of Q (index is a table, images have the paper's ConvNet)."""
+    """Widths of the hidden layers of Q (index uses a table, images the paper's ConvNet)."""
     target_every: int = 50
-    """Steps between moves of the target network."""
+    """Steps between updates of the target network."""
     target_rate: float = 0.05
-    """How far it then moves towards Q."""
+    """Rate of these soft updates towards Q."""
     seed: int = 0
-    """The seed of everything random."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
+        """Validate the values."""
         check_kinds(self)
         periods = ("episode_length", "evaluate_every", "target_every")
         check_fields(self, *periods, whole=True, least=1, below=MOST_STEPS)
@@ -93,7 +91,7 @@ class AgentSettings(SavedSettings):
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "AgentSettings":
-        """The settings with these values; unknown names are refused."""
+        """The settings with these values; unknown names raise an error."""
         check_known(values, cls)
         return cls(**values)
 
@@ -110,54 +108,53 @@ class ControlSettings(SavedSettings):
     reward: ControlReward = "mix"
     """sparse, l2, rawmix; or shaped by φ of (x, y): laplacian, mix; or of the whole state: fullmix."""
     filter: Annotated[Distance | None, chosen_by_lapwing("commute; soft with --online")] = None
-    """φ's distance: that of a spectral filter (soft, as in the paper, unit, commute, biharmonic, heat), or
-    hitting."""
+    """Distance in φ: a spectral filter (soft in the paper, unit, commute, biharmonic, heat), or hitting."""
     online: bool = False
-    """Learn φ while the agent learns, in place of before, with λ annealed to 0.95."""
+    """Learn φ together with the agent, not beforehand, with λ annealed to 0.95."""
     goal: Annotated[str | None, chosen_by_lapwing("the maze's own"), tyro.conf.arg(metavar="ROW,COLUMN")] = (
         None
     )
-    """The cell to be reached."""
+    """Goal cell."""
     cell: Annotated[float | None, chosen_by_lapwing("2 for Point, 3 for Ant")] = None
-    """The width of a corridor."""
+    """Width of a corridor."""
     fast: Annotated[bool, tyro.conf.FlagConversionOff] = False
-    """Whether to simulate with the integrator implicitfast, several times quicker, in place of RK4."""
+    """Whether to simulate with the integrator implicitfast, several times faster than RK4."""
     envs: int = 16
-    """Bodies that move at once, with as many updates for each step of all."""
+    """Robots simulated at once; each step of all is followed by as many updates."""
     random_steps: Annotated[int | None, chosen_by_lapwing("10,000")] = None
-    """Steps of the random policy that fill the replay before learning."""
+    """Warm-up steps of the random policy that fill the replay buffer."""
     steps: Annotated[
         int | None, chosen_by_lapwing("60,000 for Point; for Ant 1,000,000, or 500,000 in quick")
     ] = None
-    """Steps of the agent, over all bodies, with one update each."""
+    """Steps of the agent, over all robots, with one update each."""
     evaluate_every: Annotated[int | None, chosen_by_lapwing("2,000 for Point, 20,000 for Ant")] = None
     """Steps between evaluations of the policy, without noise, from a fixed set of starts."""
     gamma: float = 0.995
-    """The discount."""
+    """Discount factor."""
     batch: int = 100
-    """Transitions in an update."""
+    """Transitions per update."""
     hidden: tuple[int, ...] = (400, 300)
     """Widths of the hidden layers of actor and critic."""
     actor_rate: float = 1e-4
-    """Adam's step size for the actor."""
+    """Adam's learning rate for the actor."""
     critic_rate: Annotated[float | None, chosen_by_lapwing("0.001 for Point, 0.0001 for Ant")] = None
-    """Adam's step size for the critic."""
+    """Adam's learning rate for the critic."""
     target_rate: float = 0.001
-    """How far the target networks move with each update."""
+    """Rate of the target networks' soft update with each update."""
     relative_values: bool = False
-    """Let the critic learn values above those of standing still: it is told of each step what was gained by
-    it. The best action stays the same."""
+    """Train the critic on values relative to those of standing still, so that each step is rewarded by its
+    gain. The optimal policy does not change."""
     noise_settle: float = 0.15
-    """The share of the Ornstein-Uhlenbeck noise that a step forgets."""
+    """Mean reversion θ of the Ornstein-Uhlenbeck noise, per step."""
     noise_spread: float = 0.2
-    """The standard deviation of what a step adds to it."""
+    """Its standard deviation σ, per step."""
     seed: int = 0
-    """The seed of everything random."""
+    """Random seed."""
     preset: ControlPreset = "paper"
-    """paper, or quick: smaller networks, the integrator implicitfast, a shorter φ."""
+    """paper, or quick: smaller networks, the integrator implicitfast, shorter training of φ."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
+        """Validate the values."""
         check_kinds(self)
         check_fields(self, "envs", "batch", whole=True, least=1)
         for name in ("steps", "random_steps", "evaluate_every"):
@@ -178,7 +175,7 @@ class ControlSettings(SavedSettings):
         self.goal_cell  # noqa: B018 (refuses a goal that is no cell)
 
     def in_whole_rounds(self, steps: int) -> int:
-        """So many steps, or a few more, that all bodies take as many.
+        """`steps` rounded up to a multiple of the number of robots.
 
         Example:
             >>> ControlSettings(envs=32).in_whole_rounds(10_000)
@@ -193,13 +190,13 @@ class ControlSettings(SavedSettings):
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "ControlSettings":
-        """The preset that `values` names, with the other values on top; unknown names are refused."""
+        """The preset that `values` names, updated with the other values; unknown names raise an error."""
         return from_preset(CONTROL_PRESETS, "quick", values)
 
 
 @dataclass(frozen=True)
 class ResolvedControl(ControlSettings):
-    """Settings in which nothing is left open that matters."""
+    """Settings in which every required value is set."""
 
     random_steps: int = RANDOM_STEPS
     steps: int = 60_000
@@ -214,7 +211,7 @@ CONTROL_PRESETS: dict[str, ControlSettings] = {
 
 
 def read_cell(text: str, role: str = "goal") -> tuple[int, int]:
-    """A cell as the command line names it.
+    """The cell that a command-line argument names.
 
     Example:
         >>> read_cell("10,3")

@@ -1,4 +1,4 @@
-"""What settings share: conversion to JSON and back, and checks.
+"""Shared by all settings: conversion to JSON and back, and validation.
 
 The command line's parser accepts nan, inf and negative numbers, so every number is checked.
 """
@@ -22,10 +22,10 @@ _NUMBER: Any = numbers.Real
 
 
 class SavedSettings:
-    """What dataclasses of settings have in common: they go to JSON and back, and are made from keywords."""
+    """Base of the settings dataclasses: conversion to JSON and back, and construction from keywords."""
 
     def as_json(self) -> dict[str, Any]:
-        """The settings as JSON can hold them."""
+        """The settings as JSON-serialisable values."""
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
         }
@@ -38,7 +38,7 @@ class SavedSettings:
 
 
 def from_preset(presets: Mapping[str, Any], default: str, values: Mapping[str, Any]) -> Any:
-    """The preset that `values` names, with the other values on top; unknown names are refused."""
+    """The preset that `values` names, updated with the other values; unknown names raise an error."""
     check_known(values, presets[default])
     preset = values.get("preset", default)
     if not isinstance(preset, str) or preset not in presets:
@@ -47,7 +47,7 @@ def from_preset(presets: Mapping[str, Any], default: str, values: Mapping[str, A
 
 
 def check_known(values: Mapping[str, Any], settings: Any) -> None:
-    """Refuse names that are no fields of a dataclass of settings."""
+    """Raise an error for names that are not fields of the settings."""
     known = [field.name for field in dataclasses.fields(settings)]
     for name in values:
         if name not in known:
@@ -64,7 +64,7 @@ def checked(
     below: int | float | None = None,
     most: int | float | None = None,
 ) -> Any:
-    """The value as a Python number, which JSON can hold; 1e6 and NumPy's numbers are welcome."""
+    """The value as a Python number, for JSON; 1e6 and NumPy's numbers are accepted."""
     bounds = [
         f"{words} {bound:,}"
         for words, bound in (("at least", least), ("above", above), ("below", below), ("at most", most))
@@ -110,7 +110,7 @@ def check_network(settings: Any) -> None:
 
 
 def check_size(name: str, least: int) -> None:
-    """Refuse a setting that takes more bytes than the machine's memory.
+    """Raise an error for a setting that needs more bytes than the machine's memory.
 
     Args:
         name: of the setting.
@@ -124,7 +124,7 @@ def check_size(name: str, least: int) -> None:
 
 
 def check_kinds(settings: Any) -> None:
-    """Refuse None, words and truth values that the annotations of a dataclass do not allow."""
+    """Raise an error for None, text and booleans that the annotations of a dataclass do not allow."""
     for name, annotation in get_type_hints(type(settings)).items():
         value, parts = getattr(settings, name), (annotation, *get_args(annotation))
         words = [word for part in parts for word in get_args(part) if isinstance(word, str)]
@@ -153,7 +153,7 @@ _KINDS = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
 def _elements(parts: tuple[Any, ...]) -> type | None:
-    """What a list holds, if a field is one."""
+    """The type of a list field's elements, or None if it is not a list."""
     lists = [part for part in parts if get_origin(part) is tuple]  # the field itself, or a part of a union
     return get_args(lists[0])[0] if lists and get_args(lists[0])[0] in _KINDS else None
 
@@ -163,12 +163,12 @@ def _are_text(values: Sequence[Any]) -> bool:
 
 
 def chosen_by_lapwing(what: str) -> Any:
-    """How `--help` names the default of a setting that is left to lapwing."""
+    """The `--help` text for the default of a setting that lapwing chooses."""
     return tyro.conf.arg(help_behavior_hint=lambda value: f"(default: {what if value == 'None' else value})")
 
 
 def check_fields(settings: Any, *names: str, **bounds: Any) -> None:
-    """Check numbers of a frozen dataclass, those that are there, and keep them as Python numbers."""
+    """Validate the numbers of a frozen dataclass that are not None, and convert them to Python numbers."""
     for name in names:
         if getattr(settings, name) is not None:
             object.__setattr__(settings, name, checked(name, getattr(settings, name), **bounds))

@@ -1,4 +1,4 @@
-"""Every setting of learning, documented once; the command line and the saved file are made from it.
+"""The settings of learning. The command line and the saved file are generated from this dataclass.
 
 A setting left at None is chosen from the data by `choose.resolve` and recorded with its value.
 """
@@ -26,7 +26,7 @@ from lapwing.settings.checks import (
 Estimator = Literal["sampled", "pairwise", "exact", "closed-form"]
 EncoderName = Literal["linear", "mlp", "fourier", "conv", "bumps"]
 OBJECTIVES = ("graph-drawing", "generalised", "allo", "omm", "nested")
-"""What `objective` can be; besides, a user's own, as module:Class."""
+"""The built-in objectives; a user's own is given as module:Class."""
 Schedule = Literal["constant", "cosine"]
 Filter = Literal["soft", "unit", "commute", "biharmonic", "heat"]
 Distance = Literal[Filter, "hitting"]
@@ -39,116 +39,115 @@ class LearnSettings(SavedSettings):
     """How a representation is learned."""
 
     dim: Annotated[int | None, chosen_by_lapwing("20, or all states if fewer")] = None
-    """How many eigenfunctions, the constant among them."""
+    """Number of eigenfunctions, including the constant."""
     observation: Literal["index", "position", "image", "state"] = "position"
-    """What φ sees of a maze: index, position or image; of an arena: position or the whole state."""
+    """Input of φ. Mazes: index, position or image. Arenas: position or the whole state."""
     transitions: int = 1_000_000
-    """How many random steps to collect, where the target is an environment."""
+    """Number of random steps to collect, if the target is an environment."""
     episode_length: int = 50
-    """Steps in an episode of a maze or a plane."""
+    """Steps per episode of a maze or a plane."""
     observation_key: str | None = None
-    """Which part of Dict observations φ sees, of an environment or a Minari data set."""
+    """Entry of Dict observations to learn from, for an environment or a Minari data set."""
     image_size: int = 64
-    """Larger images are averaged over blocks of pixels, to at most so many each way; 0 keeps them (not of
-    mazes, whose images are small)."""
+    """Larger images are averaged over blocks of pixels, to at most this many pixels each way. 0 keeps their
+    size. Images of mazes are never resized."""
     keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=ARRAY ...", help_behavior_hint="")] = ()
-    """Which array of a data file is which, where it has names of its own: observations=obs ends=done."""
+    """Names of the arrays in a data file, if they differ from lapwing's: observations=obs ends=done."""
     wrap: Annotated[tuple[str, ...], tyro.conf.arg(metavar="MODULE:CLASS ...", help_behavior_hint="")] = ()
     """Wrappers for gym:ENV_ID, the first innermost: gymnasium.wrappers:AtariPreprocessing, or in quotes with
     arguments, 'gymnasium.wrappers:AtariPreprocessing(frame_skip=1)'."""
     num_envs: Annotated[int | None, chosen_by_lapwing("16 if an environment has a vector form, else 1")] = (
         None
     )
-    """How many copies of an environment are stepped at once."""
+    """Number of copies of the environment to step at once."""
     past_termination: bool = False
-    """Step on where an environment says that the episode terminated, as at a goal, until it is truncated.
-    Otherwise few steps are seen around the goal, and none from it."""
+    """Continue an episode after the environment reports termination, for instance at a goal, until it is
+    truncated. Otherwise the data has few steps around the goal, and none from it."""
     stay: bool = False
-    """Give mazes a fifth action that does nothing."""
+    """Add a fifth action to mazes that does nothing."""
     true_chain: bool = False
-    """Learn from a maze's transition matrix itself in place of experience."""
+    """Learn from a maze's transition matrix itself instead of experience."""
     estimator: Annotated[
         Estimator | None,
         chosen_by_lapwing("exact for enumerated states, else closed-form"),
     ] = None
-    """How the loss is estimated: sampled (the paper), pairwise (less noise), exact (none); or closed-form,
-    which takes no gradient steps: the best combination of bumps is solved for."""
+    """Estimator of the loss: sampled (the paper), pairwise (less noise) or exact (no noise); or closed-form,
+    which solves for the best combination of Gaussian bumps without gradient steps."""
     objective: Annotated[str, tyro.conf.arg(metavar="NAME")] = "graph-drawing"
-    """What is minimised: graph-drawing (the paper), generalised, allo, omm or nested, whose functions are
-    single eigenfunctions in order."""
+    """Objective: graph-drawing (the paper); or generalised, allo, omm or nested, whose minimisers are the
+    individual eigenfunctions in order."""
     lam: Annotated[float | None, chosen_by_lapwing("1 - λ near the dim-th eigenvalue")] = None
     """λ of the multi-step transitions P_λ; 0 is one step."""
     lam_final: Annotated[float | None, chosen_by_lapwing("lam")] = None
     """Anneal λ linearly to this value over the steps (not with exact)."""
     past_end: Literal["discard", "truncate"] = "discard"
-    """What becomes of a pair that runs past its episode's end."""
+    """What to do with a pair that runs past its episode's end."""
     beta: Annotated[float | None, chosen_by_lapwing("1; in the preset paper dim/20; with allo 2")] = None
-    """β, the weight of the orthonormality penalty; with allo what the barrier begins with."""
+    """β, the weight of the orthonormality penalty; with allo the initial barrier."""
     delta: float = 1.0
-    """δ, what the penalty draws E[φ_i²] to; dimensions with eigenvalue over 2βδ vanish."""
+    """δ, the penalty's target for E[φ_i²]; dimensions with eigenvalue over 2βδ vanish."""
     steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 4,000, else 6,000")] = None
-    """Gradient steps."""
-    stop: Annotated[int | None, chosen_by_lapwing("steps, or as held-out episodes say if data is scarce")] = (
-        None
-    )
-    """Stop after so many of the steps, lest the data be over-fitted."""
+    """Number of gradient steps."""
+    stop: Annotated[int | None, chosen_by_lapwing("steps; if data is scarce, by held-out episodes")] = None
+    """Early stopping after this many steps, against overfitting."""
     batch: int = 256
-    """Pairs in a batch (not with exact)."""
+    """Pairs per batch (not with exact)."""
     learning_rate: Annotated[float | None, chosen_by_lapwing("0.002; linear 0.01, conv 0.001")] = None
-    """Adam's step size at the start."""
+    """Adam's initial learning rate."""
     schedule: Schedule = "cosine"
-    """What becomes of the step size: constant, or down to zero along a cosine."""
+    """Learning-rate schedule: constant, or cosine decay to zero."""
     encoder: Annotated[EncoderName | None, chosen_by_lapwing("by the observation")] = None
-    """The network: linear for indices; fourier or mlp for vectors; conv for images; bumps for both, with
-    closed-form."""
+    """Network: linear for indices; fourier or mlp for vectors; conv for images; bumps for vectors and
+    images, with closed-form."""
     hidden: Annotated[
         tuple[int, ...] | None, chosen_by_lapwing("256 256, or 128 128 for continuous states")
     ] = None
     """Widths of the hidden layers of mlp and fourier."""
     fourier_features: int = 128
-    """Random directions of the Fourier features."""
+    """Number of random directions of the Fourier features."""
     fourier_bandwidth: Annotated[
         float | None,
         chosen_by_lapwing("0.8 over the median distance of nearest neighbours; a third if data is scarce"),
     ] = None
-    """The standard deviation of half of those directions; that of the others ranges from 1 to it."""
+    """Standard deviation of half of those directions; that of the others ranges from 1 to it."""
     bumps: Annotated[tuple[int, ...] | None, chosen_by_lapwing("150 or 300, by validation episodes")] = None
-    """How many Gaussian bumps are combined, a number for each stage (with closed-form, as the next three)."""
+    """Number of Gaussian bumps, one value per stage (with closed-form, like the next three)."""
     bump_width: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
     """Their standard deviation, in median distances between neighbouring centres."""
     slowness: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
-    """How much less a coordinate counts the faster it changes: the power of its eigenvalue, 0, 0.5 or 1."""
+    """How strongly fast coordinates are scaled down: the power of their eigenvalue, 0, 0.5 or 1."""
     cutoff: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
-    """Directions with less than this share of the largest variance are not used, 1e-9 to 1e-3."""
+    """Directions with less than this share of the largest variance are dropped, 1e-9 to 1e-3."""
     trials: int = 6
-    """How many bases are tried on validation episodes at most; from 7 on, networks are among them."""
+    """Maximum number of bases to try on validation episodes; from 7 on, networks are included."""
     standardise: Annotated[
         bool | None,
-        chosen_by_lapwing("True; in the preset paper for images alone"),
+        chosen_by_lapwing("True; in the preset paper for images only"),
         tyro.conf.FlagConversionOff,
     ] = None
-    """Whether vectors are freed of their mean and scaled, and images of the mean image, at first."""
+    """Whether to centre and scale vectors and images before the network."""
     image_scale: Annotated[
-        float | None, chosen_by_lapwing("their spread; in the preset paper, with sampled, 1")
+        float | None, chosen_by_lapwing("their standard deviation; in the preset paper, with sampled, 1")
     ] = None
-    """What images, as numbers from 0 to 1, are divided by once the mean image is off."""
+    """Divisor of images (from 0 to 1) after the mean image is subtracted."""
     oversample: Annotated[int | None, chosen_by_lapwing("dim/4, at least 4")] = None
     """Dimensions learned beyond dim, and dropped by the rotation."""
     held_out: Annotated[
         float | None, chosen_by_lapwing("0.1 for continuous states in the preset default, else 0")
     ] = None
-    """The share of episodes of continuous states that is held out from learning, to measure eigenfunctions
-    on."""
+    """Share of episodes of continuous states that is held out from learning, to evaluate the
+    eigenfunctions."""
     rotate: bool = True
-    """Whether Rayleigh-Ritz finds the single eigenfunctions; else the columns of φ stay unrotated."""
+    """Whether Rayleigh-Ritz resolves the individual eigenfunctions; otherwise the columns of φ are not
+    rotated."""
     seed: int = 0
-    """The seed of everything random."""
+    """Random seed."""
     preset: Preset = "default"
-    """default; or of Wu, Tucker and Nachum (2019): paper, the recipe of their study of representations;
-    paper-shaping and paper-control, those of their shaped rewards in mazes and in arenas."""
+    """default; or a recipe of Wu, Tucker and Nachum (2019): paper for their representation study,
+    paper-shaping and paper-control for their shaped rewards in mazes and in arenas."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant; the command line's parser accepts nan, inf and negative numbers."""
+        """Validate the values; the command line's parser accepts nan, inf and negative numbers."""
         check_kinds(self)
         _check_objective(self.objective)
         _check_keys(self.keys)
@@ -172,7 +171,7 @@ class LearnSettings(SavedSettings):
 
     @classmethod
     def from_keywords(cls, values: dict[str, Any]) -> "LearnSettings":
-        """The preset that `values` names, with the other values on top; unknown names are refused."""
+        """The preset that `values` names, updated with the other values; unknown names raise an error."""
         return from_preset(PRESETS, "default", _in_tuples(values))
 
 
@@ -192,7 +191,7 @@ def _check_keys(keys: tuple[str, ...]) -> None:
 
 
 def _in_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Keywords as the command line has them; for `keys` a mapping is as good, for `wrap` a single name."""
+    """Keywords in the form of the command line; `keys` may be a mapping, `wrap` a single name."""
     keys, wrap = values.get("keys"), values.get("wrap")
     if isinstance(keys, Mapping):
         values = values | {"keys": tuple(f"{role}={name}" for role, name in keys.items())}
@@ -202,7 +201,7 @@ def _in_tuples(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_stages(settings: LearnSettings) -> None:
-    """Refuse stages that cannot be meant, or not the same number of them for each setting."""
+    """Raise an error for invalid stages, or unless each setting has the same number of them."""
     bounds: dict[str, dict[str, Any]] = {
         "bumps": {"whole": True, "least": 1, "most": 100_000},
         "bump_width": {"above": 0},
@@ -222,7 +221,7 @@ def _check_stages(settings: LearnSettings) -> None:
 
 @dataclass(frozen=True)
 class ResolvedSettings(LearnSettings):
-    """Settings in which nothing is left open; `choose.resolve` makes them."""
+    """Settings in which every value is set; `choose.resolve` returns them."""
 
     dim: int = 20
     estimator: Estimator = "exact"
@@ -274,9 +273,9 @@ _PAPER_CONTROL = dataclasses.replace(
     standardise=True,
     rotate=True,
 )
-"""For the Point; the Ant has λ = 0.999 and a tenth of the step size. Not the paper's: `pairwise`, which is
-the same loss with less noise; inputs are standardised, for metres and metres a second are of no common scale;
-and Rayleigh-Ritz, which leaves φ itself as it is."""
+"""For the Point; the Ant has λ = 0.999 and a tenth of the learning rate. Three choices are not the paper's:
+`pairwise`, which is the same loss with less noise; standardised inputs, because metres and metres per second
+have no common scale; and Rayleigh-Ritz, which does not change φ itself."""
 PRESETS: dict[str, LearnSettings] = {
     "default": LearnSettings(),
     "paper": _PAPER,

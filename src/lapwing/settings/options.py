@@ -1,4 +1,4 @@
-"""Every setting of `lapwing options`, documented once; the command line and the file are made from it."""
+"""The settings of `lapwing options`. The command line and the saved file are generated from them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -18,40 +18,39 @@ OptionKind = Literal["eigen", "covering"]
 
 @dataclass(frozen=True)
 class OptionsSettings(SavedSettings):
-    """How options are made of eigenfunctions, and how they are measured."""
+    """How options are built from eigenfunctions, and how they are evaluated."""
 
     kind: OptionKind = "eigen"
-    """eigen: up and down each eigenfunction; covering: between the two ends of the slowest, again and
-    again."""
+    """eigen: up and down each eigenfunction; covering: connect the extremes of the slowest, repeatedly."""
     count: Annotated[int | None, chosen_by_lapwing("16 in mazes, 4 elsewhere, or what φ gives")] = None
-    """How many options."""
+    """Number of options."""
     exact: bool = False
-    """Make them of the true eigenvectors of a maze, in place of a learned φ."""
+    """Use the true eigenvectors of a maze instead of a learned φ."""
     dim: Annotated[int | None, chosen_by_lapwing("33 in mazes, for 64 options, or all states; else 10")] = (
         None
     )
-    """How many eigenfunctions φ has, where it is learned here."""
+    """Number of eigenfunctions, if φ is learned by this command."""
     transitions: int = 1_000_000
-    """How many random steps φ is learned from, where it is learned here."""
+    """Number of random steps to learn φ from, if it is learned by this command."""
     gamma: float = 0.95
-    """The discount of the intrinsic reward: nearer to 1, options pass over lower peaks."""
+    """Discount factor of the intrinsic reward: close to 1, options pass over lower peaks."""
     longest: Annotated[int | None, chosen_by_lapwing("the number of states in mazes; else 100")] = None
-    """Steps after which an option is cut."""
+    """Maximum number of steps of an option."""
     option_share: float = 0.2
-    """The share of decisions that take an option, in the random walk that is measured."""
+    """Share of decisions that take an option, in the measured random walk."""
     walks: int = 100
-    """Random walks that the cover time is the mean of."""
+    """Number of random walks to average the cover time over."""
     steps: int = 10_000
-    """Steps of DQN for each option, where states cannot be listed."""
+    """Steps of DQN for each option, if states cannot be enumerated."""
     batch: int = 128
-    """Transitions in an update of DQN."""
+    """Transitions per update of DQN."""
     hidden: tuple[int, ...] = (128, 128)
     """Widths of the hidden layers of DQN."""
     seed: int = 0
-    """The seed of everything random."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
+        """Validate the values."""
         check_kinds(self)
         check_fields(self, "count", whole=True, least=1, most=1_000)
         check_fields(self, "dim", whole=True, least=2, most=5_000)

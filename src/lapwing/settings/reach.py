@@ -1,4 +1,4 @@
-"""Every setting of `lapwing.reach`, documented once; the command line and the saved file are made from it."""
+"""The settings of `lapwing.reach`. The command line and the saved file are generated from them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -19,44 +19,44 @@ ControllerName = Literal["network", "neighbours"]
 
 @dataclass(frozen=True)
 class ReachSettings(SavedSettings):
-    """How a goal-reaching policy is made of data with actions."""
+    """How a goal-reaching policy is learned from data with actions."""
 
     dim: Annotated[int | None, chosen_by_lapwing("50, or all states if fewer")] = None
-    """How many eigenfunctions φ has, where it is learned here."""
+    """Number of eigenfunctions, if φ is learned by this command."""
     transitions: int = 1_000_000
-    """How many random steps to collect, where the target is an environment."""
+    """Number of random steps to collect, if the target is an environment."""
     observation_key: str | None = None
-    """Which part of Dict observations is seen, of an environment or a Minari data set."""
+    """Entry of Dict observations to use, for an environment or a Minari data set."""
     geometry: Geometry = "phi"
-    """What is near: phi, eigenfunctions over √λ; or observation, Euclidean distance, to compare with."""
+    """Distance: phi, eigenfunctions over √λ; or observation, Euclidean distance, for comparison."""
     landmarks: int = 500
-    """How many states of the data the plan goes over, at most."""
+    """Maximum number of landmarks, states of the data that the planner uses."""
     plan: bool = True
-    """Whether to plan over landmarks; without, the controller aims at the goal itself."""
+    """Whether to plan over landmarks; otherwise the controller aims at the goal itself."""
     ahead: Annotated[float | None, chosen_by_lapwing("twice the steps between landmarks")] = None
-    """How many steps ahead the way point is that the controller aims at."""
+    """Steps between the state and the waypoint that the controller aims at."""
     controller: ControllerName = "network"
-    """What chooses actions: a network trained on the data, or the nearest states of the data."""
+    """Controller: a network trained on the data, or the nearest states of the data."""
     lag: Annotated[int | None, chosen_by_lapwing("a quarter of ahead")] = None
-    """Over how many steps an action is judged by how much nearer it came."""
+    """Number of steps over which the progress of an action is measured."""
     temperature: float = 2.0
-    """How much an action counts that came nearer: e to the power of this, a standard deviation."""
+    """Weight of actions that make progress: e to the power of this, per standard deviation."""
     noise: float = 0.2
-    """The standard deviation of what is added to an action, over half the range of the data's; of choices,
-    the share that is drawn at random. Without, a state whose mean action runs into a wall stays there."""
+    """Standard deviation of the action noise, relative to half the range of the data's actions; for discrete
+    actions, the share of random actions. Without noise, a mean action into a wall gets stuck there."""
     steps: int = 2_000
     """Gradient steps of the controller."""
     batch: int = 512
-    """States in a batch."""
+    """States per batch."""
     hidden: tuple[int, ...] = (128, 128)
     """Widths of its hidden layers."""
     learning_rate: float = 2e-3
-    """Adam's step size at the start; it falls to zero along a cosine."""
+    """Adam's initial learning rate, with cosine decay to zero."""
     seed: int = 0
-    """The seed of everything random."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
+        """Validate the values."""
         check_kinds(self)
         check_fields(self, "transitions", "steps", "lag", whole=True, least=1, below=MOST_STEPS)
         check_fields(self, "dim", "landmarks", whole=True, least=2, most=20_000)

@@ -1,1 +1,1 @@
-"""Rewards for reaching a goal, and the tasks they are judged on."""
+"""Rewards for reaching a goal, and the tasks they are evaluated on."""

@@ -1,7 +1,7 @@
-"""The shaping audit: what a reward does to whoever follows it, from the chain, before an agent is trained.
+"""The shaping audit: the effect of a reward on a greedy agent, from the chain, before training.
 
-A shaped reward helps where following it leads to the goal, and hurts where it stops or turns back. All that
-can be computed exactly in a maze; so can how far an agent must look ahead to make up for it.
+A shaped reward helps if following it leads to the goal, and hurts if it stops or turns back. In a maze all
+this can be computed exactly, and so can the lookahead that an agent needs to compensate.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""φ learned while an agent learns, and the rewards that it shapes, which change with every step of it.
+"""φ learned together with an agent, and the rewards that it shapes, which change with every step of φ.
 
-φ takes one step for each of the agent's, on pairs from the replay. λ falls linearly over the agent's steps,
-for an agent that has learned moves faster (the paper).
+φ takes one step per agent step, on pairs from the replay buffer. λ decreases linearly over the agent's steps,
+because a trained agent moves faster (the paper).
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Rewards for reaching a goal, as pure functions of a step; the shaped ones are what φ is for.
+"""Rewards for reaching a goal, as pure functions of a step, some of them shaped by φ.
 
-Every form takes a `Step`: how far its two ends are from the goal, in the goal space Z and in the embedding.
-They use nothing but arithmetic, so numbers, NumPy and JAX arrays all do. Norms are not squared.
+Every form takes a `Step`: the distances of its two states from the goal, in the goal space Z and in the
+embedding. They use only arithmetic, so numbers, NumPy and JAX arrays all work. Norms are not squared.
 """
 
 import dataclasses
@@ -168,9 +168,9 @@ def same_state(state: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What is to be reached: a state s with ‖h(s) - z‖ ≤ radius.
+    """A goal: it is reached in a state s with ‖h(s) - z‖ ≤ radius.
 
-    Where the goal space Z is not the state space, φ may embed either. By default it embeds h(s): the paper's
+    If the goal space Z is not the state space, φ may embed either. By default it embeds h(s): the paper's
     first option, φ: Z → R^d. With `state` it embeds whole states: the second option, φ: S → R^d.
     """
 
@@ -200,12 +200,12 @@ class Goal:
         scale: float = 1.0,
         measure: Measure = euclidean,
     ) -> ToGoal:
-        """The distances of states, one or a batch, in NumPy or JAX; of the goal itself exactly 0.
+        """The distances of states, one or a batch, in NumPy or JAX; that of the goal itself is exactly 0.
 
         Args:
             states: observations.
-            embed: φ of one observation or a batch; None leaves the embedding out.
-            scale: multiplies the distance in the embedding.
+            embed: φ of one observation or a batch; None omits the embedding.
+            scale: factor on the distance in the embedding.
             measure: as for `to_goal`.
         """
         xp: Any = jnp if isinstance(states, jax.Array) else np
@@ -228,18 +228,18 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class GoalReward:
-    """A reward for reaching a goal, to be called with s, s' and whether the episode terminated at s'.
+    """A reward for reaching a goal; call it with s, s' and whether the episode terminated at s'.
 
     Args:
         form: `sparse`, `l2`, `rawmix`, `laplacian`, `mix` or `potential`.
-        goal: what is to be reached.
+        goal: the goal.
         representation: φ, for `laplacian`, `mix` and `potential`.
         filter: the spectral filter of its distance, or `hitting`; None is `commute`, or `soft` if φ was not
             rotated.
-        gamma: the agent's discount, for `potential`.
-        scale: multiplies the distance in the embedding. `potential` wants it in steps, so that the distance
-            to the goal and the cost of the way there are of one size. `hitting` counts steps of the policy
-            that φ was learned from, which wanders: many times those of the shortest way.
+        gamma: the agent's discount factor, for `potential`.
+        scale: factor on the distance in the embedding. For `potential` it should be in steps, so that the
+            distance to the goal has the scale of the return. `hitting` counts steps of the behaviour
+            policy, many times those of the shortest path.
 
     Example:
         >>> reward = GoalReward("rawmix", Goal(np.array([1.0, 0.0])))
@@ -279,11 +279,11 @@ class GoalReward:
         return self.goal.distances(states, embed, self.scale, measure_of(filter))
 
     def in_steps(self, states: Any, next_states: Any) -> "GoalReward":
-        """The same reward with the distance in the embedding counted in steps, as `potential` wants it.
+        """The same reward with the distance in the embedding scaled to steps, as `potential` needs it.
 
         Args:
-            states: where some transitions begin.
-            next_states: where they end.
+            states: the states of some transitions.
+            next_states: their next states.
 
         Example:
             >>> import lapwing

@@ -1,1 +1,1 @@
-"""Any reward, at once: what each action does, learned once, and the policy of a reward by value iteration."""
+"""Any reward: a model of the actions, learned once, and the policy of a reward by value iteration."""

@@ -1,8 +1,8 @@
 """Value iteration over sparse transitions, and the exact returns of policies in mazes.
 
-A reward is received on arriving in a state, at every arrival: a step from s to s' gives r(s'), and so does a
-step into a wall, which arrives where it was. Nothing ends an episode, so a goal is a state to come back to or
-to stay at. The return is Σ_t γ^t r(s_{t+1}).
+A reward is received at every arrival in a state: a step from s to s' gives r(s'), and so does a step into a
+wall, which arrives where it was. Nothing ends an episode, so a goal is a state to return to or to stay at.
+The return is Σ_t γ^t r(s_{t+1}).
 """
 
 import numpy as np

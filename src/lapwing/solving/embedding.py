@@ -1,4 +1,4 @@
-"""What landmarks are compared in: f/√λ, continuous vectors themselves, or both side by side."""
+"""The space in which landmarks are compared: f/√λ, the continuous vectors themselves, or both."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Policies of `lapwing.solve` as files: one .safetensors with φ, the model and the reward, and a digest.
 
-Q is not in the file: value iteration finds it again when it is loaded.
+Q is not in the file: value iteration recomputes it on loading.
 """
 
 from pathlib import Path

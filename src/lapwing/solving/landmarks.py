@@ -1,4 +1,4 @@
-"""Landmarks: states that stand for those near them in φ, and how much each stands for another state."""
+"""Landmarks: representative states in φ, and the weights with which they represent other states."""
 
 from typing import Any
 

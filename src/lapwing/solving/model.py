@@ -1,12 +1,12 @@
-"""What each action does, learned once from steps: the part of a policy that no reward changes.
+"""The effect of each action, learned once from steps: the part of a policy that no reward changes.
 
-Where states are enumerated every state that was seen is a landmark, and what follows an action is counted.
-Elsewhere landmarks are spread in an embedding. What an action does at a landmark is what it did at the
-nearest steps with that action: how far they went in the embedding, from the landmark on. Rewards then need
-value iteration over the landmarks alone, and an observation is led back to them by its embedding.
+If states are enumerated, every visited state is a landmark, and the successors of an action are counted.
+Otherwise landmarks are spread in an embedding. The effect of an action at a landmark is that of the nearest
+steps with that action: their displacement in the embedding, added to the landmark. A reward then needs only
+value iteration over the landmarks, and an observation is mapped to them by its embedding.
 
-Nothing here is linear in φ. Features φ(s) ⊗ a, the usual choice, cannot hold which way a corridor turns:
-`python -m benchmarks rewards` shows what they reach.
+Nothing here is linear in φ. Features φ(s) ⊗ a, the usual choice, cannot represent which way a corridor turns:
+`python -m benchmarks rewards` shows what they achieve.
 """
 
 from collections.abc import Callable

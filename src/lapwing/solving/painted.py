@@ -1,6 +1,6 @@
-"""Rewards of mazes as text: `goal=ROW,COLUMN` and the like, or a map that is painted like a maze.
+"""Rewards of mazes as text: `goal=ROW,COLUMN` and similar, or a map painted like a maze.
 
-A map has the maze's own lines with rewards in place of floor: `.` is 0, `1` to `9` are themselves, `a` to `i`
+A map has the maze's own lines with rewards instead of floor: `.` is 0, `1` to `9` are themselves, `a` to `i`
 are -1 to -9, and `G` is 1.
 """
 

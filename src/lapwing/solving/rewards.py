@@ -1,4 +1,4 @@
-"""A reward as a user gives it: a function of observations, an array over states, or labelled observations."""
+"""Rewards as users pass them: a function of observations, an array over states, labelled observations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

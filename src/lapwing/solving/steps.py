@@ -1,4 +1,4 @@
-"""Steps (s, a, s') with discrete actions: of an experience, or of a maze itself."""
+"""Steps (s, a, s') with discrete actions, from an experience or from a maze itself."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
-"""The only folder that writes files: each appears whole or not at all, and is checked when it is read.
+"""The only folder that writes files: each is written atomically, and checked when it is read.
 
-One flipped bit anywhere is noticed. Equal content gives equal files. Nothing that is read is ever executed.
+A single flipped bit is detected. Equal content gives equal files. Nothing that is read is ever executed.
 """
 
 from lapwing.storage.files import (

@@ -1,4 +1,4 @@
-"""Files and folders: each file appears whole or not at all, and what the system refuses is said by name."""
+"""Files and folders: each file is written atomically, and system errors name the file."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""JSON that says when it is damaged.
+"""JSON with checksums.
 
 A checked file ends in the SHA-256 of all that comes before it, and so does each line of a .jsonl file.
 """

@@ -1,4 +1,4 @@
-"""What this machine has: memory, and a folder for what can be made again."""
+"""Properties of this machine: its memory, and its cache folder."""
 
 import os
 import sys

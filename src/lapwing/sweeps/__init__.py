@@ -1,1 +1,1 @@
-"""Running many tasks: in processes of this machine, or on a Ray cluster."""
+"""Running many tasks: in local processes, or on a Ray cluster."""

@@ -1,4 +1,4 @@
-"""A grid of parameters, and the file that keeps what each of its points gave."""
+"""A grid of parameters, and the file that stores the result of each point."""
 
 import hashlib
 import itertools

@@ -1,7 +1,7 @@
-"""Worker processes on this machine: they take tasks as lines of JSON, and answer with lines of JSON.
+"""Local worker processes: they receive tasks as lines of JSON, and answer with lines of JSON.
 
 `python -m lapwing.sweeps.local` is one, with one thread; `LocalPool` starts and feeds them. A worker ends
-when its standard input does, so that it does not outlive the process that feeds it, however that one dies.
+when its standard input closes, so that it does not outlive its parent, however that one dies.
 """
 
 import importlib

@@ -1,6 +1,7 @@
 """Workers on a Ray cluster: one actor each, with one core and one thread.
 
-A worker whose machine is lost gives `lost`, and its task is done again elsewhere. Ray is imported here alone.
+A worker whose machine is lost returns `lost`, and its task is repeated elsewhere. Only this module imports
+Ray.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""From what a user names to a pool of workers."""
+"""From the user's `on` argument to a pool of workers."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A task for a worker: a function with arguments, and the answer that a worker gives."""
+"""A task for a worker: a function with arguments; and the worker's answer."""
 
 import time
 import traceback

@@ -1,6 +1,6 @@
-"""Objectives: what a step of learning minimises. Each is one class; `lapwing.learn` takes your own too.
+"""Objectives: what gradient steps minimise. Each is one class; `lapwing.learn` also accepts your own.
 
-`drawing` has the equations of graph drawing, `batch` what an estimator gives an objective.
+`drawing` has the equations of graph drawing, `batch` the samples that an estimator passes to an objective.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""What an estimator gives an objective: φ of what was drawn, as two samples that are independent.
+"""What an estimator passes to an objective: φ of the drawn states, as two independent samples.
 
-Every objective is made of G, E[φφᵀ] and E[φ(u)φ(v)ᵀ]. A product of two of these is estimated without bias if
-each factor is of its own sample, which is why there are two. `exact` draws nothing, so both are the same.
+Every objective is built from G, E[φφᵀ] and E[φ(u)φ(v)ᵀ]. A product of two of these is estimated without bias
+if each factor has its own sample, so there are two. `exact` draws nothing, so both are the same.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable

@@ -1,4 +1,4 @@
-"""Whether a user's objective can be trained on, told before anything is compiled."""
+"""Checks of a user's objective before anything is compiled."""
 
 from typing import Any
 

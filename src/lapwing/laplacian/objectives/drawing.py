@@ -1,16 +1,16 @@
 """The graph drawing objective and its orthonormality penalty, as pure functions of embedded states.
 
-The loss is G + β · penalty (Eq. 6), with G = ½ E_{u~ρ, v~P_λ(·|u)} ‖φ(u) - φ(v)‖² (Eq. 5) and
-penalty = Σ_jk (E[f_j f_k] - δ·1[j=k])². At the optimum φ_i = a_i f_i up to rotation, with
-a_i² = max(0, δ - λ_i / (2β)): a dimension with λ_i ≥ 2βδ vanishes.
+The loss is G + β · penalty (Eq. 6), with G = ½ E_{u~ρ, v~P_λ(·|u)} ‖φ(u) - φ(v)‖² (Eq. 5) and penalty = Σ_jk
+(E[f_j f_k] - δ·1[j=k])². At the optimum φ_i = a_i f_i up to rotation, with a_i² = max(0, δ - λ_i / (2β)): a
+dimension with λ_i ≥ 2βδ vanishes.
 
-Three estimators of the same loss: `sampled` (the paper), `pairwise` (the same, without bias, from half the
-embedded states) and `exact` (sums over enumerated states, or over a batch of them where they are many). Each
-returns the loss and its two parts.
+There are three estimators of the same loss: `sampled` (the paper), `pairwise` (unbiased, from half the
+embedded states) and `exact` (sums over enumerated states, or over a batch of them if they are many). Each
+returns the loss and its two terms.
 
-`exact` knows D by its eigenpairs (μ_k, v_k), μ_k = 1 - λ_k: with D = Σ_k μ_k v_k v_kᵀ,
-G = E‖φ‖² - Σ_k μ_k ‖E[v_k φ]‖². Where only the largest μ_k are known the others count as 0. The minimum is
-the same, as long as there are at least as many as dimensions.
+`exact` uses the eigenpairs (μ_k, v_k) of D, μ_k = 1 - λ_k: with D = Σ_k μ_k v_k v_kᵀ, G = E‖φ‖² - Σ_k μ_k
+‖E[v_k φ]‖². If only the largest μ_k are known the others count as 0. The minimum is the same, as long as
+there are at least as many as dimensions.
 """
 
 from typing import NamedTuple

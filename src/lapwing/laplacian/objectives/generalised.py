@@ -1,4 +1,4 @@
-"""Generalised graph drawing: ordered eigenfunctions by weights that fall from one dimension to the next."""
+"""Generalised graph drawing: ordered eigenfunctions by weights that decrease over the dimensions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Nested low-rank approximation: eigenfunctions whose sizes are their eigenvalues."""
+"""Nested low-rank approximation: eigenfunctions whose norms encode their eigenvalues."""
 
 from dataclasses import dataclass
 
