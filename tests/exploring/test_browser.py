@@ -10,6 +10,7 @@ from lapwing.exploring.explore import explore
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import parse_maze, read_maze
 from tests.support import browser
+from tests.support.browser import click, drag, element
 from tests.support.representations import random_observations, random_representation
 
 ENCODERS = {
@@ -20,40 +21,6 @@ ENCODERS = {
     "conv": EncoderSpec("conv", (9, 7, 3), 6),
     "bumps of images": EncoderSpec("bumps", (4, 5, 1), 6, None, (), 0, ((4, 50, 6),)),
 }
-
-
-@pytest.fixture(scope="module")
-def driver():
-    started = browser.start()
-    browser.resize(started, browser.DESK)
-    yield started
-    started.quit()
-
-
-@pytest.fixture(scope="module")
-def page(four_room_run, tmp_path_factory):
-    return explore(four_room_run, out=tmp_path_factory.mktemp("page") / "four_room.html", show=False)
-
-
-def element(driver, selector):
-    return driver.find_element("css selector", selector)
-
-
-def click(driver, canvas, offset):
-    from selenium.webdriver import ActionChains
-
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    ActionChains(driver).move_to_element_with_offset(canvas, *offset).click().perform()
-    browser.settled(driver)
-
-
-def drag(driver, canvas, begin, end):
-    from selenium.webdriver import ActionChains
-
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    chain = ActionChains(driver, duration=20).move_to_element_with_offset(canvas, *begin).click_and_hold()
-    chain.move_by_offset(end[0] - begin[0], end[1] - begin[1]).release().perform()
-    browser.settled(driver)
 
 
 def test_every_view_opens_without_a_complaint_or_a_request(driver, page):
@@ -145,20 +112,6 @@ def test_a_painted_reward_has_the_values_of_solve(driver, page, four_room):
     start = driver.execute_script("return lapwing.state.start.state")
     assert_allclose(float(listed["value of the start"]), values[start], rtol=2e-3)
     assert "5=4,10" in element(driver, "#panel-reward pre").text
-
-
-def test_the_embedding_turns_and_points_at_the_map(driver, page):
-    browser.open_page(driver, page, "embedding")
-    canvas = element(driver, "#panel-embedding canvas.cube")
-    picture = "return arguments[0].toDataURL()"
-    before = driver.execute_script(picture, canvas)
-    drag(driver, canvas, (-40, 0), (60, 30))
-    assert driver.execute_script(picture, canvas) != before
-    other = driver.find_elements("css selector", "#panel-embedding canvas.map")[1]
-    click(driver, other, browser.cell_offset(driver, other, 3, 3))
-    assert driver.execute_script("return lapwing.state.hover") == GridWorld(read_maze("FourRoom")).check_cell(
-        (3, 3)
-    )
 
 
 def wait_for_spectrum(driver):

@@ -20,7 +20,8 @@ from lapwing.exploring import export
 from lapwing.exploring.arrays import packed, rounded, scaled
 from lapwing.exploring.explore import explore
 from lapwing.exploring.export import LARGEST_PAGE, RESERVED, aligned_exact, payload
-from lapwing.exploring.opening import Opened, functions_at, open_representation, open_run
+from lapwing.exploring.network import functions_at
+from lapwing.exploring.opening import Opened, open_representation, open_run
 from lapwing.exploring.page import PROGRAM, program
 from lapwing.exploring.scenes import of_arena, of_maze, spread_rows
 from lapwing.laplacian.chain import true_chain
@@ -31,13 +32,8 @@ from lapwing.reaching.geometry import Places
 from lapwing.reaching.graph import Graph
 from lapwing.reaching.neighbours import Neighbours
 from lapwing.reaching.reacher import Landmarks, Reacher
+from tests.support.pages import data_of
 from tests.support.representations import random_representation
-
-
-def data_of(path) -> dict:
-    """What a page holds."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"))
-    return json.loads(found[1])
 
 
 def test_arrays_come_back():

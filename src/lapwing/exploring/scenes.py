@@ -21,6 +21,7 @@ from lapwing.plots.representations import telling_features
 
 NEIGHBOURS = 8
 """A state of a continuous space has so many."""
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 APART = 4.0
 """What is farther away than so many times the median to the nearest is no neighbour."""
 
@@ -41,6 +42,10 @@ class Scene:
     """How far apart states are drawn, where they are on a lattice."""
     axes: tuple[str, str] | None = None
     """The names of what is drawn to the right and upwards, where there is no floor plan."""
+    features: tuple[int, int] | None = None
+    """Of an observation, which number is drawn to the right and which upwards, where these are."""
+    columns: tuple[int, int] | None = None
+    """The same of eigenfunctions."""
     to_features: np.ndarray | None = None
     """(2, 3), from (x, y, 1) to the first two features."""
     goal: int | None = None
@@ -50,6 +55,20 @@ class Scene:
     chain: Chain | None = None
     """The chain whose eigenfunctions are the exact ones."""
     remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def expression(self) -> str | None:
+        """Python for the two numbers that are drawn of observations `seen`."""
+        if self.features is not None:
+            return f"seen[:, {list(self.features)}]"
+        return None if self.columns is None else f"rep.eigenfunctions(seen)[:, {list(self.columns)}]"
+
+    def placed(self, functions: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Where other observations, and the eigenfunctions there, are drawn: (n, 2)."""
+        if self.features is not None:
+            return observations[:, self.features] * [1, -1]
+        assert self.columns is not None, "a floor plan has its own way from observations to points"
+        return functions[:, self.columns] * [1, -1]
 
     def neighbours(self) -> np.ndarray:
         """(n, most), the states beside each; the state itself fills up the row."""
@@ -165,20 +184,25 @@ def of_arena(arena: Arena, observation: str, most: int) -> Scene:
 def of_vectors(observations: np.ndarray, functions: np.ndarray) -> Scene:
     """Vectors over the two features that go most with the eigenfunctions."""
     first, second = telling_features(observations, functions)
-    x, y = observations[:, first], observations[:, second]
     return Scene(
-        points=np.stack([x, -y], axis=1),
+        points=observations[:, [first, second]] * [1, -1],
         observations=observations,
         axes=(f"feature {first}", f"feature {second}"),
+        features=(first, second),
         to_features=np.array([[1.0, 0, 0], [0, -1.0, 0]]) if observations.shape[1] == 2 else None,
     )
 
 
-def of_functions(functions: np.ndarray, observations: np.ndarray | None) -> Scene:
-    """States in the plane of the first two of these functions."""
-    second = functions[:, min(1, functions.shape[1] - 1)]
+def of_functions(functions: np.ndarray, observations: np.ndarray | None, *, constant: bool) -> Scene:
+    """States in the plane of the first two of these functions, after the constant if that is among them."""
+    last = functions.shape[1] - 1
+    columns = (min(1, last), min(2, last)) if constant else (0, min(1, last))
+    first, second = (str(column + 1).translate(SUBSCRIPTS) for column in columns)
     return Scene(
-        points=np.stack([functions[:, 0], -second], axis=1), observations=observations, axes=("f₂", "f₃")
+        points=functions[:, columns] * [1, -1],
+        observations=observations,
+        axes=(f"f{first}", f"f{second}"),
+        columns=columns,
     )
 
 

@@ -101,7 +101,7 @@ export function pictureOf(app) {
       const there = at < pictures.length;
       image.hidden = !there;
       if (there) image.src = `data:image/png;base64,${pictures[at]}`;
-      words.textContent = there ? `what is observed at state ${at}` : "no picture of this state is in the page";
+      words.textContent = there ? `what is observed at ${nameOf(app.model, { state: at })}` : "no picture of this state is in the page";
     },
   };
 }
