@@ -1,5 +1,7 @@
 """The page in a real browser: every view reacts to clicks and keys, and its numbers are lapwing's."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,8 @@ from numpy.testing import assert_allclose
 import lapwing
 from lapwing.envs.gridworld import GridWorld
 from lapwing.exploring.explore import explore
+from lapwing.exploring.export import payload
+from lapwing.exploring.page import page as html
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import parse_maze, read_maze
 from tests.support import browser
@@ -114,6 +118,19 @@ def test_a_painted_reward_has_the_values_of_solve(driver, page, four_room):
     assert "5=4,10" in element(driver, "#panel-reward pre").text
 
 
+def test_the_plan_is_that_of_the_reacher(driver, reach_run, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(html(payload(reach_run)), "utf-8")
+    browser.open_page(driver, path, "distances")
+    planner, places = reach_run.reacher.planner, reach_run.reacher.places
+    ends = driver.execute_script("return [lapwing.state.start.state, lapwing.state.goal.state]")
+    here, goal = places(reach_run.scene.observations[ends])[0]
+    words = element(driver, "#panel-distances figure p.dim").text
+    landmarks, steps = map(int, re.findall(r"\d+", words))
+    assert landmarks == len(planner.route(here, goal))
+    assert abs(steps - planner.ways(here[None], goal[None]).steps[0]) <= 0.51
+
+
 def wait_for_spectrum(driver):
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -195,15 +212,34 @@ def test_five_thousand_states_are_drawn_at_once(driver, tmp_path, capsys):
     rep.config.update({"target": "large", "maze": "\n".join(["." * 72] * 70) + "\n", "settings": {}})
     page = explore(rep, out=tmp_path / "page.html", show=False)
     assert page.stat().st_size <= 1_500_000
-    browser.open_page(driver, page, "distances")
-    canvas = element(driver, "#panel-distances canvas.map")
-    for column in range(10, 60, 5):
-        click(driver, canvas, browser.cell_offset(driver, canvas, 20, column))
-    measures = driver.execute_script(
-        "return performance.getEntriesByType('measure').map((each) => [each.name, each.duration])"
-    )
-    first = next(time for name, time in measures if name == "lapwing:first")
-    each = [time for name, time in measures if name == "lapwing:distances"]
+    taken = {"first drawing": [], "eigenfunctions": [], "distances": [], "reward": [], "embedding": []}
+    for view in list(taken)[1:]:
+        browser.open_page(driver, page, view)
+        taken["first drawing"] += durations(driver, "first")
+        interact(driver, view)
+        taken[view] = durations(driver, view)[1:]  # the first is that of the first drawing
+        assert len(taken[view]) >= 10
+    words = ", ".join(f"{name} {np.median(each):.0f}" for name, each in taken.items())
     with capsys.disabled():
-        print(f"\n5,040 states: first drawing {first:.0f} ms, a click {np.median(each):.0f} ms in the median")
-    assert len(each) >= 10
+        print(f"\n5,040 states, median milliseconds: {words}")
+
+
+def durations(driver, name):
+    """How long each drawing of a view took, in milliseconds."""
+    measures = "return performance.getEntriesByName(arguments[0]).map((each) => each.duration)"
+    return driver.execute_script(measures, f"lapwing:{name}")
+
+
+def interact(driver, view):
+    """Ten clicks on the map of a view, or ten keys where keys are what is pressed."""
+    from selenium.webdriver.common.keys import Keys
+
+    if view in ("distances", "reward"):
+        canvas = element(driver, f"#panel-{view} canvas.map")
+        for column in range(10, 60, 5):
+            click(driver, canvas, browser.cell_offset(driver, canvas, 20, column))
+        return
+    pressed = element(driver, "#panel-embedding .cube" if view == "embedding" else f"#panel-{view} input")
+    for key in 5 * [Keys.ARROW_RIGHT, Keys.ARROW_LEFT]:
+        pressed.send_keys(key)
+        browser.settled(driver)

@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ RESERVED = 180_000
 FEWER = (1.0, 0.6, 0.4, 0.2, 0.1)
 """Shares of the states, and of the eigenfunctions, that are tried until it fits."""
 TOO_LARGE = "what actions do is too large for the page, so that no reward can be painted: use lapwing.solve"
+DARK = 64
+"""Images whose largest byte is smaller are shown brighter."""
 LARGEST_PICTURE = 200
 """Pixels of an image along a side."""
 
@@ -57,6 +59,8 @@ def payload(opened: Opened) -> dict[str, Any]:
     actions, no_actions = _actions(opened)
     extras = sum(len(json.dumps(extra)) for extra in (plan, actions) if extra is not None)
     budget = fitting(opened, functions.shape, extras)
+    if budget.states < len(functions) and opened.scene.coarser is not None:
+        return payload(replace(opened, scene=opened.scene.coarser(budget.states)))
     if opened.scene.discrete or budget.states >= len(functions):
         scene, rows = opened.scene, np.arange(len(functions))
     else:
@@ -92,6 +96,7 @@ def payload(opened: Opened) -> dict[str, Any]:
         "spectrum": _spectrum(representation, opened.result, columns),
         "network": network_of(representation) if budget.network else None,
         "pictures": pictures,
+        "brightness": _brightness(scene.observations) if pictures else 1.0,
         "plan": plan if budget.extras else None,
         "learning": _learning(opened),
         "run": _provenance(opened),
@@ -242,6 +247,13 @@ def _pictures(observations: np.ndarray | None, room: int) -> list[str]:
             break
         found.append(picture)
     return found
+
+
+def _brightness(observations: np.ndarray | None) -> float:
+    """What images are multiplied with to be seen: some number things from 0 to 10 in place of colours."""
+    most = 0.0 if observations is None else float(observations.max(initial=0))
+    most *= 1 if observations is not None and observations.dtype == np.uint8 else 255
+    return 255 / most if 0 < most < DARK else 1.0
 
 
 def _png(image: np.ndarray) -> str:

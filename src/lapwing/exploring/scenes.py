@@ -4,7 +4,10 @@ Whatever has a floor plan is drawn in cells, (x, y) from the upper left corner o
 from there to the first two features of an observation, so that a page can ask φ about any point.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,9 @@ from lapwing.plots.representations import telling_features
 
 NEIGHBOURS = 8
 """A state of a continuous space has so many."""
+CHOICE, GRID, MUCH = 6, 40, 1.5
+"""Two of so many functions are drawn: those over which states are in the most squares of a grid of so many a
+side, if these are so many times those of the slowest two."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 APART = 4.0
 """What is farther away than so many times the median to the nearest is no neighbour."""
@@ -54,6 +60,8 @@ class Scene:
     """(n, actions), where each move leads; None where moves are not known."""
     chain: Chain | None = None
     """The chain whose eigenfunctions are the exact ones."""
+    coarser: "Callable[[int], Scene] | None" = None
+    """The same with at most so many states, on a lattice again."""
     remarks: tuple[str, ...] = field(default=())
 
     @property
@@ -116,12 +124,12 @@ class Scene:
         return np.all(crossed, axis=0)
 
     def taken(self, rows: np.ndarray) -> "Scene":
-        """Some of the states; the goal is the nearest of them."""
+        """Some of the states, which are no lattice any more; the goal is the nearest of them."""
         points, goal = self.points[rows], self.goal
         if goal is not None:
             goal = int(np.linalg.norm(points - self.points[goal], axis=1).argmin())
         seen = None if self.observations is None else self.observations[rows]
-        return replace(self, points=points, observations=seen, goal=goal)
+        return replace(self, points=points, observations=seen, goal=goal, spacing=0.0, chain=None)
 
 
 def of_maze(world: GridWorld, observation: str) -> Scene:
@@ -160,6 +168,7 @@ def of_plane(plane: Plane, most: int) -> Scene:
         to_features=matrix,
         goal=goal,
         chain=true_chain(plane.transition_matrix(fineness), rho=uniform),
+        coarser=partial(of_plane, plane) if fineness > 1 else None,
         remarks=(f"exact functions are those of a lattice, {fineness} x {fineness} points a cell",),
     )
 
@@ -194,16 +203,35 @@ def of_vectors(observations: np.ndarray, functions: np.ndarray) -> Scene:
 
 
 def of_functions(functions: np.ndarray, observations: np.ndarray | None, *, constant: bool) -> Scene:
-    """States in the plane of the first two of these functions, after the constant if that is among them."""
-    last = functions.shape[1] - 1
-    columns = (min(1, last), min(2, last)) if constant else (0, min(1, last))
-    first, second = (str(column + 1).translate(SUBSCRIPTS) for column in columns)
+    """States in the plane of two of these functions, which the constant may be the first of."""
+    columns = telling_columns(functions, first=int(constant and functions.shape[1] > 1))
+    right, up = (str(column + 1).translate(SUBSCRIPTS) for column in columns)
     return Scene(
         points=functions[:, columns] * [1, -1],
         observations=observations,
-        axes=(f"f{first}", f"f{second}"),
+        axes=(f"f{right}", f"f{up}"),
         columns=columns,
     )
+
+
+def telling_columns(functions: np.ndarray, first: int) -> tuple[int, int]:
+    """Two of the first functions over which states are spread: the slowest two, unless others are much more.
+
+    The slowest may tell apart a few parts, or a few outliers, and all else lies on top of each other.
+    """
+    last = min(first + CHOICE, functions.shape[1])
+    pairs = list(combinations(range(first, last), 2))
+    if not pairs:
+        return first, first
+    spread = [_squares(functions[:, pair]) for pair in pairs]
+    best = int(np.argmax(spread))
+    return pairs[best] if spread[best] > MUCH * spread[0] else pairs[0]
+
+
+def _squares(points: np.ndarray) -> int:
+    """How many squares of a grid over these points have one."""
+    low, size = points.min(axis=0), np.ptp(points, axis=0)
+    return len(np.unique(np.floor(GRID * (points - low) / np.where(size > 0, size, 1.0)).astype(int), axis=0))
 
 
 def of_point_maze(source: OGBenchData, observations: np.ndarray) -> Scene:

@@ -14,6 +14,7 @@ export function imageForm(app) {
   const swatches = h("div", { class: "swatches", role: "radiogroup", "aria-label": "colour" });
   const words = h("p", { class: "dim", role: "status" }, "Paint over what is observed at the goal, and φ says where it is.");
   let colour = "#000000";
+  canvas.style.filter = swatches.style.filter = brightened(model);
 
   function choose(colours) {
     swatches.replaceChildren(...colours.map((each, index) => {

@@ -103,7 +103,7 @@ function euclideanGoal(model, goal) {
 }
 
 function planPath(model, { start, goal }, ours) {
-  const found = ours && model.plan ? planned(model.plan, model, start.functions, goal.functions) : null;
+  const found = ours && model.plan ? planned(model.plan, model, start, goal) : null;
   if (!found) return [];
   const points = found.route.map((landmark) => Array.from(rowOf(model.plan.points, landmark)));
   return [{ points: [start.point, ...points, goal.point], colour: "#2b6cb0", dashed: true }];
@@ -111,7 +111,7 @@ function planPath(model, { start, goal }, ours) {
 
 function planWords(model, { start, goal }) {
   if (!model.plan) return "";
-  const found = planned(model.plan, model, start.functions, goal.functions);
+  const found = planned(model.plan, model, start, goal);
   return found ? `The reacher's plan (dashed): ${found.route.length} landmarks, ${Math.round(found.steps)} steps.`
     : "The reacher knows no way there.";
 }
