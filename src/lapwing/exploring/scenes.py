@@ -24,9 +24,9 @@ from lapwing.plots.representations import telling_features
 
 NEIGHBOURS = 8
 """A state of a continuous space has so many."""
-CHOICE, GRID, MUCH = 6, 40, 1.5
-"""Two of so many functions are drawn: those over which states are in the most squares of a grid of so many a
-side, if these are so many times those of the slowest two."""
+CHOICE, GRID, MUCH = 10, 40, 1.5
+"""Two of so many functions are drawn: those over which states are spread over the most squares of a grid with
+so many a side, if these are so many times those of the slowest two."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 APART = 4.0
 """What is farther away than so many times the median to the nearest is no neighbour."""
@@ -228,10 +228,12 @@ def telling_columns(functions: np.ndarray, first: int) -> tuple[int, int]:
     return pairs[best] if spread[best] > MUCH * spread[0] else pairs[0]
 
 
-def _squares(points: np.ndarray) -> int:
-    """How many squares of a grid over these points have one."""
+def _squares(points: np.ndarray) -> float:
+    """Over how many squares of a grid these points are spread: the exponential of the entropy."""
     low, size = points.min(axis=0), np.ptp(points, axis=0)
-    return len(np.unique(np.floor(GRID * (points - low) / np.where(size > 0, size, 1.0)).astype(int), axis=0))
+    square = np.floor(GRID * (points - low) / np.where(size > 0, size, 1.0)).astype(int)
+    shares = np.unique(square, axis=0, return_counts=True)[1] / len(points)
+    return float(np.exp(-np.sum(shares * np.log(shares))))
 
 
 def of_point_maze(source: OGBenchData, observations: np.ndarray) -> Scene:
