@@ -35,13 +35,13 @@ def plan_of(reacher: Reacher, scene: Scene) -> dict[str, Any] | None:
     }
 
 
-def _weights(representation: Representation) -> list[list[float]] | None:
+def _weights(representation: Representation) -> tuple[list[int], list[float]] | None:
     """The columns of the eigenfunctions that are coordinates, and their weights; None: φ itself is."""
     if "commute" not in representation.filters:
         return None
     kept, floor = floored(representation)
     weights = floor * representation.filter_weights("commute")[kept]
-    return [(1 + np.flatnonzero(kept)).tolist(), weights.astype(float).tolist()]
+    return (1 + np.flatnonzero(kept)).tolist(), weights.astype(float).tolist()
 
 
 def _local(places: Places) -> dict[str, Any] | None:
