@@ -1,5 +1,7 @@
 """The page in a real browser: every view reacts to clicks and keys, and its numbers are lapwing's."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,9 +9,12 @@ from numpy.testing import assert_allclose
 import lapwing
 from lapwing.envs.gridworld import GridWorld
 from lapwing.exploring.explore import explore
+from lapwing.exploring.export import payload
+from lapwing.exploring.page import page as html
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import parse_maze, read_maze
 from tests.support import browser
+from tests.support.browser import click, drag, element
 from tests.support.representations import random_observations, random_representation
 
 ENCODERS = {
@@ -20,40 +25,6 @@ ENCODERS = {
     "conv": EncoderSpec("conv", (9, 7, 3), 6),
     "bumps of images": EncoderSpec("bumps", (4, 5, 1), 6, None, (), 0, ((4, 50, 6),)),
 }
-
-
-@pytest.fixture(scope="module")
-def driver():
-    started = browser.start()
-    browser.resize(started, browser.DESK)
-    yield started
-    started.quit()
-
-
-@pytest.fixture(scope="module")
-def page(four_room_run, tmp_path_factory):
-    return explore(four_room_run, out=tmp_path_factory.mktemp("page") / "four_room.html", show=False)
-
-
-def element(driver, selector):
-    return driver.find_element("css selector", selector)
-
-
-def click(driver, canvas, offset):
-    from selenium.webdriver import ActionChains
-
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    ActionChains(driver).move_to_element_with_offset(canvas, *offset).click().perform()
-    browser.settled(driver)
-
-
-def drag(driver, canvas, begin, end):
-    from selenium.webdriver import ActionChains
-
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    chain = ActionChains(driver, duration=20).move_to_element_with_offset(canvas, *begin).click_and_hold()
-    chain.move_by_offset(end[0] - begin[0], end[1] - begin[1]).release().perform()
-    browser.settled(driver)
 
 
 def test_every_view_opens_without_a_complaint_or_a_request(driver, page):
@@ -147,18 +118,17 @@ def test_a_painted_reward_has_the_values_of_solve(driver, page, four_room):
     assert "5=4,10" in element(driver, "#panel-reward pre").text
 
 
-def test_the_embedding_turns_and_points_at_the_map(driver, page):
-    browser.open_page(driver, page, "embedding")
-    canvas = element(driver, "#panel-embedding canvas.cube")
-    picture = "return arguments[0].toDataURL()"
-    before = driver.execute_script(picture, canvas)
-    drag(driver, canvas, (-40, 0), (60, 30))
-    assert driver.execute_script(picture, canvas) != before
-    other = driver.find_elements("css selector", "#panel-embedding canvas.map")[1]
-    click(driver, other, browser.cell_offset(driver, other, 3, 3))
-    assert driver.execute_script("return lapwing.state.hover") == GridWorld(read_maze("FourRoom")).check_cell(
-        (3, 3)
-    )
+def test_the_plan_is_that_of_the_reacher(driver, reach_run, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(html(payload(reach_run)), "utf-8")
+    browser.open_page(driver, path, "distances")
+    planner, places = reach_run.reacher.planner, reach_run.reacher.places
+    ends = driver.execute_script("return [lapwing.state.start.state, lapwing.state.goal.state]")
+    here, goal = places(reach_run.scene.observations[ends])[0]
+    words = element(driver, "#panel-distances figure p.dim").text
+    landmarks, steps = map(int, re.findall(r"\d+", words))
+    assert landmarks == len(planner.route(here, goal))
+    assert abs(steps - planner.ways(here[None], goal[None]).steps[0]) <= 0.51
 
 
 def wait_for_spectrum(driver):
@@ -242,15 +212,34 @@ def test_five_thousand_states_are_drawn_at_once(driver, tmp_path, capsys):
     rep.config.update({"target": "large", "maze": "\n".join(["." * 72] * 70) + "\n", "settings": {}})
     page = explore(rep, out=tmp_path / "page.html", show=False)
     assert page.stat().st_size <= 1_500_000
-    browser.open_page(driver, page, "distances")
-    canvas = element(driver, "#panel-distances canvas.map")
-    for column in range(10, 60, 5):
-        click(driver, canvas, browser.cell_offset(driver, canvas, 20, column))
-    measures = driver.execute_script(
-        "return performance.getEntriesByType('measure').map((each) => [each.name, each.duration])"
-    )
-    first = next(time for name, time in measures if name == "lapwing:first")
-    each = [time for name, time in measures if name == "lapwing:distances"]
+    taken = {"first drawing": [], "eigenfunctions": [], "distances": [], "reward": [], "embedding": []}
+    for view in list(taken)[1:]:
+        browser.open_page(driver, page, view)
+        taken["first drawing"] += durations(driver, "first")
+        interact(driver, view)
+        taken[view] = durations(driver, view)[1:]  # the first is that of the first drawing
+        assert len(taken[view]) >= 10
+    words = ", ".join(f"{name} {np.median(each):.0f}" for name, each in taken.items())
     with capsys.disabled():
-        print(f"\n5,040 states: first drawing {first:.0f} ms, a click {np.median(each):.0f} ms in the median")
-    assert len(each) >= 10
+        print(f"\n5,040 states, median milliseconds: {words}")
+
+
+def durations(driver, name):
+    """How long each drawing of a view took, in milliseconds."""
+    measures = "return performance.getEntriesByName(arguments[0]).map((each) => each.duration)"
+    return driver.execute_script(measures, f"lapwing:{name}")
+
+
+def interact(driver, view):
+    """Ten clicks on the map of a view, or ten keys where keys are what is pressed."""
+    from selenium.webdriver.common.keys import Keys
+
+    if view in ("distances", "reward"):
+        canvas = element(driver, f"#panel-{view} canvas.map")
+        for column in range(10, 60, 5):
+            click(driver, canvas, browser.cell_offset(driver, canvas, 20, column))
+        return
+    pressed = element(driver, "#panel-embedding .cube" if view == "embedding" else f"#panel-{view} input")
+    for key in 5 * [Keys.ARROW_RIGHT, Keys.ARROW_LEFT]:
+        pressed.send_keys(key)
+        browser.settled(driver)

@@ -15,29 +15,21 @@ import lapwing
 from lapwing import storage
 from lapwing.envs.arena import open_arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.plane import open_plane
 from lapwing.errors import ConfigError
 from lapwing.exploring import export
 from lapwing.exploring.arrays import packed, rounded, scaled
 from lapwing.exploring.explore import explore
 from lapwing.exploring.export import LARGEST_PAGE, RESERVED, aligned_exact, payload
-from lapwing.exploring.opening import Opened, functions_at, open_representation, open_run
+from lapwing.exploring.network import functions_at
+from lapwing.exploring.opening import Opened, open_representation, open_run
 from lapwing.exploring.page import PROGRAM, program
-from lapwing.exploring.scenes import of_arena, of_maze, spread_rows
+from lapwing.exploring.scenes import of_arena, of_plane, spread_rows, telling_columns
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import read_maze
-from lapwing.reaching.action_codes import ActionCodes
-from lapwing.reaching.geometry import Places
-from lapwing.reaching.graph import Graph
-from lapwing.reaching.neighbours import Neighbours
-from lapwing.reaching.reacher import Landmarks, Reacher
+from tests.support.pages import array_of, data_of
 from tests.support.representations import random_representation
-
-
-def data_of(path) -> dict:
-    """What a page holds."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"))
-    return json.loads(found[1])
 
 
 def test_arrays_come_back():
@@ -109,21 +101,6 @@ def test_each_picture_is_that_of_its_state(monkeypatch):
     assert any(f"{len(shown)} of {count} images" in remark for remark in data["remarks"])
 
 
-@pytest.fixture
-def reach_run() -> Opened:
-    """A reacher in a maze whose plan has as many edges as a page may have."""
-    rep = random_representation(EncoderSpec("mlp", (2,), 3, None, (8,)))
-    scene = of_maze(GridWorld(read_maze("FourRoom")), "position")
-    rng, count = np.random.default_rng(0), len(scene.points)
-    places = Places((2,), rep, np.zeros(2), np.ones(2))
-    landmarks = Landmarks(scene.observations, *places(scene.observations), np.ones(count))
-    edges = rng.permutation(count**2)[:20_000]
-    graph = Graph(count, edges // count, edges % count, rng.uniform(1, 9, len(edges)))
-    codes, here = ActionCodes.of(np.arange(4)), landmarks.coordinates
-    controller = Neighbours(landmarks.features, here, here, np.eye(4)[rng.integers(4, size=count)], 1.0)
-    return Opened(rep, scene, reacher=Reacher(places, landmarks, graph, 2.0, codes, controller))
-
-
 def test_a_plan_is_within_the_size_of_the_page(reach_run, monkeypatch):
     data = payload(reach_run)
     plan, rest = len(json.dumps(data["plan"])), len(json.dumps(data | {"plan": None}))
@@ -145,6 +122,33 @@ def test_the_goal_of_a_thinned_scene_is_where_it_was():
     assert len(thin.points) < len(whole.points) / 4
     apart = np.linalg.norm(thin.points - whole.points[whole.goal], axis=1)
     assert apart[thin.goal] == apart.min()
+
+
+def test_what_is_too_fine_a_lattice_becomes_a_coarser_one(monkeypatch):
+    rep = random_representation(EncoderSpec("mlp", (2,), 10, None, (8,)))
+    fine = of_plane(open_plane("PlaneFourRoom"), 5_000)
+    monkeypatch.setattr(export, "LARGEST_PAGE", RESERVED + 150_000)
+    data = payload(Opened(rep, fine))
+    count = len(array_of(data["scene"]["points"]))
+    assert 152 < count < len(fine.points)
+    assert count * data["scene"]["spacing"] ** 2 == pytest.approx(152)
+    assert not any("states are shown" in remark for remark in data["remarks"])
+
+
+def test_functions_that_tell_states_apart_are_drawn():
+    rng = np.random.default_rng(0)
+    functions = np.column_stack([np.ones(400), rng.integers(2, size=(400, 2)), rng.normal(size=(400, 2))])
+    assert telling_columns(functions, 1) == (3, 4)
+    functions[:, 1:3] = rng.normal(size=(400, 2))
+    assert telling_columns(functions, 1) == (1, 2)
+    assert telling_columns(np.ones((5, 1)), 0) == (0, 0)
+
+
+def test_dark_images_are_shown_brighter():
+    rep = random_representation(EncoderSpec("conv", (6, 6, 1), 2))
+    images = np.random.default_rng(0).integers(0, 256, (10, 6, 6, 1)).astype(np.uint8)
+    assert payload(open_representation(rep, images))["brightness"] == 1
+    assert payload(open_representation(rep, images // 50))["brightness"] == pytest.approx(255 / 5)
 
 
 def test_thinned_points_are_spread():

@@ -9,9 +9,13 @@ import pytest
 BROWSERS, DRIVERS = ("chromium", "chromium-browser", "google-chrome"), ("chromedriver",)
 DESK, PHONE = (1280, 900), (390, 844)
 OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+WEBGL, NO_WEBGL = "--enable-unsafe-swiftshader", "--disable-3d-apis"
+"""By software, on any machine; and as in a browser that has none."""
+OF_THE_DRIVER = "GL Driver Message"
+"""WebGL by software says in the console that reading a picture back takes time."""
 
 
-def start() -> Any:
+def start(graphics: str = WEBGL) -> Any:
     """The browser; the test is skipped where Chromium or its driver is missing."""
     browser, driver = (next(filter(None, map(shutil.which, names)), None) for names in (BROWSERS, DRIVERS))
     if browser is None or driver is None:
@@ -19,7 +23,7 @@ def start() -> Any:
     webdriver = pytest.importorskip("selenium.webdriver", reason="pages are tested with selenium")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
-    for option in OPTIONS:
+    for option in (*OPTIONS, graphics):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.chrome.service.Service(driver)
@@ -40,7 +44,8 @@ def open_page(driver: Any, path: Path, view: str = "eigenfunctions") -> None:
 
 def complaints(driver: Any) -> list[str]:
     """What the console says, errors of scripts and requests that were refused among it."""
-    return [entry["message"] for entry in driver.get_log("browser")]
+    said = [entry["message"] for entry in driver.get_log("browser")]
+    return [message for message in said if OF_THE_DRIVER not in message]
 
 
 def settled(driver: Any) -> None:
@@ -69,3 +74,32 @@ def cell_offset(driver: Any, canvas: Any, row: int, column: int) -> tuple[int, i
     """
     right, down = driver.execute_script(script, canvas, column + 0.5, row + 0.5)
     return round(right), round(down)
+
+
+def from_middle(canvas: Any, pixel: list[float]) -> tuple[int, int]:
+    """Where a pixel is from the middle of a canvas."""
+    return round(pixel[0] - canvas.size["width"] / 2), round(pixel[1] - canvas.size["height"] / 2)
+
+
+def element(driver: Any, selector: str) -> Any:
+    """The first that a selector of CSS finds."""
+    return driver.find_element("css selector", selector)
+
+
+def click(driver: Any, canvas: Any, offset: tuple[int, int]) -> None:
+    """Click so far from the middle of a canvas."""
+    from selenium.webdriver import ActionChains
+
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    ActionChains(driver).move_to_element_with_offset(canvas, *offset).click().perform()
+    settled(driver)
+
+
+def drag(driver: Any, canvas: Any, begin: tuple[int, int], end: tuple[int, int]) -> None:
+    """Drag from one place to another, both from the middle of a canvas."""
+    from selenium.webdriver import ActionChains
+
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    chain = ActionChains(driver, duration=20).move_to_element_with_offset(canvas, *begin).click_and_hold()
+    chain.move_by_offset(end[0] - begin[0], end[1] - begin[1]).release().perform()
+    settled(driver)

@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,16 @@ from PIL import Image
 
 from lapwing._version import __version__
 from lapwing.errors import ConfigError
+from lapwing.exploring.actions import Actions, described_actions
 from lapwing.exploring.arrays import packed, scaled, text_size
 from lapwing.exploring.commands import command_line, python_lines
-from lapwing.exploring.network import network_of, network_size
-from lapwing.exploring.opening import Opened, functions_at
+from lapwing.exploring.network import functions_at, network_of, network_size
+from lapwing.exploring.opening import Opened
 from lapwing.exploring.plans import plan_of
 from lapwing.exploring.scenes import described
 from lapwing.laplacian.evaluate import SAME_EIGENVALUE, exact_spectrum
 from lapwing.laplacian.representation import Representation
+from lapwing.mazes import MOVES
 
 LARGEST_PAGE = 1_500_000
 """Bytes."""
@@ -26,6 +28,9 @@ RESERVED = 180_000
 """So many of these are for the program of the page and for plain text."""
 FEWER = (1.0, 0.6, 0.4, 0.2, 0.1)
 """Shares of the states, and of the eigenfunctions, that are tried until it fits."""
+TOO_LARGE = "what actions do is too large for the page, so that no reward can be painted: use lapwing.solve"
+DARK = 64
+"""Images whose largest byte is smaller are shown brighter."""
 LARGEST_PICTURE = 200
 """Pixels of an image along a side."""
 
@@ -37,8 +42,8 @@ class Budget:
     states: int
     columns: int
     network: bool
-    plan: bool
-    """Whether a reacher's plan is in it."""
+    extras: bool
+    """Whether a reacher's plan, or what actions do at landmarks, is in it."""
     pictures: int
     """So many characters are left for pictures."""
 
@@ -51,7 +56,11 @@ def payload(opened: Opened) -> dict[str, Any]:
     else:
         phi, functions = functions_at(representation, opened.scene.observations)
     plan = None if opened.reacher is None else plan_of(opened.reacher, opened.scene)
-    budget = fitting(opened, functions.shape, 0 if plan is None else len(json.dumps(plan)))
+    actions, no_actions = _actions(opened)
+    extras = sum(len(json.dumps(extra)) for extra in (plan, actions) if extra is not None)
+    budget = fitting(opened, functions.shape, extras)
+    if budget.states < len(functions) and opened.scene.coarser is not None:
+        return payload(replace(opened, scene=opened.scene.coarser(budget.states)))
     if opened.scene.discrete or budget.states >= len(functions):
         scene, rows = opened.scene, np.arange(len(functions))
     else:
@@ -72,8 +81,10 @@ def payload(opened: Opened) -> dict[str, Any]:
         | {
             "points": packed(scene.points.astype(np.float32)),
             "neighbours": packed(scene.neighbours()) if len(rows) > 1 else None,
-            "actions": scene.moves is not None,
         },
+        "moves": [*MOVES, "stay"][: scene.moves.shape[1]] if scene.moves is not None else None,
+        "actions": actions if budget.extras else None,
+        "noActions": no_actions or TOO_LARGE,
         "observations": None if vectors is None else packed(vectors.astype(np.float32)),
         "functions": scaled(functions[rows][:, :columns]),
         "phi": scaled(phi[rows]) if phi is not None and whole else None,
@@ -85,24 +96,26 @@ def payload(opened: Opened) -> dict[str, Any]:
         "spectrum": _spectrum(representation, opened.result, columns),
         "network": network_of(representation) if budget.network else None,
         "pictures": pictures,
-        "plan": plan if budget.plan else None,
+        "brightness": _brightness(scene.observations) if pictures else 1.0,
+        "plan": plan if budget.extras else None,
         "learning": _learning(opened),
         "run": _provenance(opened),
         "remarks": [*scene.remarks, *remarks(opened, budget, functions.shape, len(pictures))],
     }
 
 
-def fitting(opened: Opened, shape: tuple[int, ...], plan: int = 0) -> Budget:
-    """The first of what could be shown that fits: fewer states, no network, no plan, then fewer functions.
+def fitting(opened: Opened, shape: tuple[int, ...], extras: int = 0) -> Budget:
+    """The first of what could be shown that fits: fewer states, no network, no extras, then fewer functions.
 
-    `plan` is how many characters a reacher's plan takes; it is made by all functions, so it goes before them.
+    `extras` is how many characters a reacher's plan or what actions do takes; a plan is made by all
+    functions, so it goes before them.
     """
     states, columns = shape
     scene, network = opened.scene, network_size(opened.representation)
     observations = scene.observations
     features = observations.shape[1] if observations is not None and observations.ndim == 2 else 0
     shares = (1.0,) if scene.discrete else FEWER
-    for columns_share, planned in [(1.0, plan)] * (plan > 0) + [(share, 0) for share in FEWER]:
+    for columns_share, extra in [(1.0, extras)] * (extras > 0) + [(share, 0) for share in FEWER]:
         kept = max(2, int(columns * columns_share))
         spectral = 2 * kept + (2 * opened.representation.spec.dim if kept == columns else 0)
         spectral += kept if scene.chain is not None else 0
@@ -111,9 +124,9 @@ def fitting(opened: Opened, shape: tuple[int, ...], plan: int = 0) -> Budget:
                 count = max(1, int(states * share))
                 each = spectral + 8 + 4 * features + 4 * 8
                 size = text_size(count * each, 1) + with_network * network
-                room = LARGEST_PAGE - RESERVED - planned - size
+                room = LARGEST_PAGE - RESERVED - extra - size
                 if room >= 0:
-                    return Budget(count, kept, with_network, planned > 0, room)
+                    return Budget(count, kept, with_network, extra > 0, room)
     raise ConfigError(
         f"{states:,} states are too many for a page of {LARGEST_PAGE / 1e6:.1f} MB; explore a smaller maze"
     )
@@ -128,11 +141,22 @@ def remarks(opened: Opened, budget: Budget, shape: tuple[int, ...], pictures: in
         found.append(f"{budget.columns} of {shape[1]} eigenfunctions are shown, so that the page stays small")
     if not budget.network:
         found.append("the network is too large for the page, so φ is known at the states shown alone")
-    if opened.reacher is not None and not budget.plan:
+    if opened.reacher is not None and not budget.extras:
         found.append("the plan over landmarks is too large for the page and is left out")
+    if isinstance(opened.actions, Actions):
+        found += opened.actions.remarks if budget.extras else [TOO_LARGE]
     if _are_pictures(opened.scene.observations) and pictures < budget.states:
         found.append(f"{pictures:,} of {budget.states:,} images are shown, so that the page stays small")
     return found
+
+
+def _actions(opened: Opened) -> tuple[dict[str, Any] | None, str]:
+    """What actions do, where a maze's moves do not say it; or why it is not known."""
+    if opened.scene.moves is not None:
+        return None, ""
+    if isinstance(opened.actions, str):
+        return None, opened.actions
+    return described_actions(opened.actions, opened.scene), ""
 
 
 def aligned_exact(chain: Any, functions: np.ndarray) -> np.ndarray:
@@ -223,6 +247,13 @@ def _pictures(observations: np.ndarray | None, room: int) -> list[str]:
             break
         found.append(picture)
     return found
+
+
+def _brightness(observations: np.ndarray | None) -> float:
+    """What images are multiplied with to be seen: some number things from 0 to 10 in place of colours."""
+    most = 0.0 if observations is None else float(observations.max(initial=0))
+    most *= 1 if observations is not None and observations.dtype == np.uint8 else 255
+    return 255 / most if 0 < most < DARK else 1.0
 
 
 def _png(image: np.ndarray) -> str:

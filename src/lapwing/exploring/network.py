@@ -1,4 +1,4 @@
-"""φ's network as a page holds it: the matrices of `laplacian.forward`, which the page multiplies itself."""
+"""φ in NumPy, and its network as a page holds it: matrices that the page multiplies itself."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from lapwing.exploring.arrays import packed, rounded, text_size
 from lapwing.laplacian.encoders import ConvNet
-from lapwing.laplacian.forward import Weights, folded
+from lapwing.laplacian.forward import Forward, Weights, folded
 from lapwing.laplacian.representation import Representation
 
 
@@ -22,6 +22,13 @@ def network_of(representation: Representation) -> dict[str, Any]:
 def network_size(representation: Representation) -> int:
     """About how many characters `network_of` takes."""
     return _size(folded(representation, "phi"))
+
+
+def functions_at(representation: Representation, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """φ and the eigenfunctions, in NumPy: a page is to be there at once, and nothing is compiled."""
+    phi = np.asarray(Forward(representation)(observations), np.float64)
+    coefficients = np.asarray(representation.coefficients, np.float64)
+    return phi, phi @ coefficients[1:] + coefficients[0]
 
 
 def _as_json(weights: Weights) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError
 from lapwing.exploring import scenes
+from lapwing.exploring.actions import ALONE, CONTINUOUS, REACHED, Actions, actions_of
+from lapwing.exploring.network import functions_at
 from lapwing.exploring.scenes import Scene
-from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target
 from lapwing.mazes import Maze, parse_maze
@@ -48,6 +49,8 @@ class Opened:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     path: Path | None = None
     reacher: Reacher | None = None
+    actions: Actions | str = ALONE
+    """What actions do, where a maze does not say it; or why that is not known."""
 
 
 def open_run(path: Path, on_progress: OnProgress | None = None) -> Opened:
@@ -77,11 +80,12 @@ def open_run(path: Path, on_progress: OnProgress | None = None) -> Opened:
         return _reach_run(folder, kept)
     representation = load_representation(folder.representation)
     scene = _known_scene(representation, config["target"], folder)
+    actions: Actions | str = CONTINUOUS.format(kept["result"].get("target", path))
     if scene is None:
-        scene = _scene_of_data(
-            representation, reopen_target(path, on_progress=on_progress)[1], config["target"]
-        )
-    return Opened(representation, scene, **kept)
+        target = reopen_target(path, on_progress=on_progress)[1]
+        scene = _scene_of_data(representation, target, config["target"])
+        actions = actions_of(representation, target, scene)
+    return Opened(representation, scene, actions=actions, **kept)
 
 
 def open_representation(representation: Representation, observations: Any = None) -> Opened:
@@ -95,7 +99,7 @@ def open_representation(representation: Representation, observations: Any = None
     elif config.get("arena"):
         scene = scenes.of_arena(parse_arena(config["arena"]), _observation(representation), MOST_STATES)
     if scene is None:
-        scene = scenes.of_functions(_without_constant(representation, representation.reference), None)
+        scene = scenes.of_functions(representation.reference, None, constant=representation.rotated)
     return Opened(representation, scene, settings=dict(config.get("settings", {})))
 
 
@@ -108,7 +112,7 @@ def _reach_run(folder: RunFolder, kept: dict[str, Any]) -> Opened:
     scene = _known_scene(representation, kept["source"], folder)
     if scene is None:
         scene = _of_observations(representation, reacher.landmarks.observations)
-    return Opened(representation, scene, reacher=reacher, **kept)
+    return Opened(representation, scene, reacher=reacher, actions=REACHED, **kept)
 
 
 def _known_scene(representation: Representation, source: dict[str, Any], folder: RunFolder) -> Scene | None:
@@ -145,21 +149,11 @@ def _scene_of_data(representation: Representation, target: Target, source: dict[
 
 
 def _of_observations(representation: Representation, observations: np.ndarray) -> Scene:
-    functions = _without_constant(representation, functions_at(representation, observations)[1])
+    functions = functions_at(representation, observations)[1]
+    constant = representation.rotated and functions.shape[1] > 1
     if len(representation.spec.shape) == 1 and representation.spec.shape[0] > 1:
-        return scenes.of_vectors(observations, functions)
-    return scenes.of_functions(functions, observations)
-
-
-def functions_at(representation: Representation, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """φ and the eigenfunctions, in NumPy: a page is to be there at once, and nothing is compiled."""
-    phi = np.asarray(Forward(representation)(observations), np.float64)
-    coefficients = np.asarray(representation.coefficients, np.float64)
-    return phi, phi @ coefficients[1:] + coefficients[0]
-
-
-def _without_constant(representation: Representation, functions: np.ndarray) -> np.ndarray:
-    return functions[:, 1:] if representation.rotated and functions.shape[1] > 1 else functions
+        return scenes.of_vectors(observations, functions[:, constant:])
+    return scenes.of_functions(functions, observations, constant=constant)
 
 
 def _observation(representation: Representation) -> str:

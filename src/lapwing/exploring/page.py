@@ -16,7 +16,20 @@ import numpy as np
 from lapwing.plots.style import DISTANCES, DIVERGING, REWARDS
 
 PROGRAM = (
-    *("arrays", "forward", "distances", "solving", "planning", "dom", "colours", "model", "map", "chart"),
+    *(
+        "arrays",
+        "forward",
+        "distances",
+        "solving",
+        "painting",
+        "planning",
+        "dom",
+        "colours",
+        "model",
+        "map",
+        "chart",
+    ),
+    *("orbit", "cube_webgl", "cube_canvas", "redraw"),
     *("view_functions", "view_spectrum", "view_distances", "view_reward", "view_embedding", "view_run"),
     *("view_draw", "main"),
 )

@@ -6,6 +6,8 @@ import numpy as np
 
 from lapwing.exploring.arrays import packed
 from lapwing.exploring.scenes import Scene
+from lapwing.laplacian.representation import Representation
+from lapwing.reaching.geometry import Places, floored
 from lapwing.reaching.reacher import Reacher
 
 MOST_EDGES = 20_000
@@ -16,18 +18,37 @@ def plan_of(reacher: Reacher, scene: Scene) -> dict[str, Any] | None:
     """Landmarks where they are drawn, their coordinates, and the edges between them."""
     graph, landmarks = reacher.graph, reacher.landmarks
     points = _places(scene, landmarks.observations)
+    flat = scene.observations is not None and scene.observations.ndim == 2
     if points is None or len(graph.steps) > MOST_EDGES or reacher.representation is None:
         return None
-    weights = reacher.representation.filter_weights("commute")
+    if reacher.places.local and not flat:  # for the page knows no other observations
+        return None
     return {
         "points": packed(points.astype(np.float32)),
         "coordinates": packed(landmarks.coordinates.astype(np.float32)),
-        "used": np.flatnonzero(weights > 0).tolist(),
+        "weights": _weights(reacher.representation),
+        "local": _local(reacher.places),
         "begins": packed(graph.begins),
         "ends": packed(graph.ends),
         "steps": packed(graph.steps.astype(np.float32)),
         "perLength": packed(reacher.planner.steps_per_length.astype(np.float32)),
     }
+
+
+def _weights(representation: Representation) -> tuple[list[int], list[float]] | None:
+    """The columns of the eigenfunctions that are coordinates, and their weights; None: φ itself is."""
+    if "commute" not in representation.filters:
+        return None
+    kept, floor = floored(representation)
+    weights = floor * representation.filter_weights("commute")[kept]
+    return (1 + np.flatnonzero(kept)).tolist(), weights.astype(float).tolist()
+
+
+def _local(places: Places) -> dict[str, Any] | None:
+    """What makes the other coordinates of an observation, where there are such."""
+    if not places.local:
+        return None
+    return {"shift": places.shift.tolist(), "scale": (places.local * places.scale).astype(float).tolist()}
 
 
 def _places(scene: Scene, observations: np.ndarray) -> np.ndarray | None:

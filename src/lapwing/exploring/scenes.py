@@ -4,7 +4,10 @@ Whatever has a floor plan is drawn in cells, (x, y) from the upper left corner o
 from there to the first two features of an observation, so that a page can ask φ about any point.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,10 @@ from lapwing.plots.representations import telling_features
 
 NEIGHBOURS = 8
 """A state of a continuous space has so many."""
+CHOICE, GRID, MUCH = 10, 40, 1.5
+"""Two of so many functions are drawn: those over which states are spread over the most squares of a grid with
+so many a side, if these are so many times those of the slowest two."""
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 APART = 4.0
 """What is farther away than so many times the median to the nearest is no neighbour."""
 
@@ -41,6 +48,10 @@ class Scene:
     """How far apart states are drawn, where they are on a lattice."""
     axes: tuple[str, str] | None = None
     """The names of what is drawn to the right and upwards, where there is no floor plan."""
+    features: tuple[int, int] | None = None
+    """Of an observation, which number is drawn to the right and which upwards, where these are."""
+    columns: tuple[int, int] | None = None
+    """The same of eigenfunctions."""
     to_features: np.ndarray | None = None
     """(2, 3), from (x, y, 1) to the first two features."""
     goal: int | None = None
@@ -49,7 +60,23 @@ class Scene:
     """(n, actions), where each move leads; None where moves are not known."""
     chain: Chain | None = None
     """The chain whose eigenfunctions are the exact ones."""
+    coarser: "Callable[[int], Scene] | None" = None
+    """The same with at most so many states, on a lattice again."""
     remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def expression(self) -> str | None:
+        """Python for the two numbers that are drawn of observations `seen`."""
+        if self.features is not None:
+            return f"seen[:, {list(self.features)}]"
+        return None if self.columns is None else f"rep.eigenfunctions(seen)[:, {list(self.columns)}]"
+
+    def placed(self, functions: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Where other observations, and the eigenfunctions there, are drawn: (n, 2)."""
+        if self.features is not None:
+            return observations[:, self.features] * [1, -1]
+        assert self.columns is not None, "a floor plan has its own way from observations to points"
+        return functions[:, self.columns] * [1, -1]
 
     def neighbours(self) -> np.ndarray:
         """(n, most), the states beside each; the state itself fills up the row."""
@@ -97,12 +124,12 @@ class Scene:
         return np.all(crossed, axis=0)
 
     def taken(self, rows: np.ndarray) -> "Scene":
-        """Some of the states; the goal is the nearest of them."""
+        """Some of the states, which are no lattice any more; the goal is the nearest of them."""
         points, goal = self.points[rows], self.goal
         if goal is not None:
             goal = int(np.linalg.norm(points - self.points[goal], axis=1).argmin())
         seen = None if self.observations is None else self.observations[rows]
-        return replace(self, points=points, observations=seen, goal=goal)
+        return replace(self, points=points, observations=seen, goal=goal, spacing=0.0, chain=None)
 
 
 def of_maze(world: GridWorld, observation: str) -> Scene:
@@ -141,6 +168,7 @@ def of_plane(plane: Plane, most: int) -> Scene:
         to_features=matrix,
         goal=goal,
         chain=true_chain(plane.transition_matrix(fineness), rho=uniform),
+        coarser=partial(of_plane, plane) if fineness > 1 else None,
         remarks=(f"exact functions are those of a lattice, {fineness} x {fineness} points a cell",),
     )
 
@@ -165,21 +193,47 @@ def of_arena(arena: Arena, observation: str, most: int) -> Scene:
 def of_vectors(observations: np.ndarray, functions: np.ndarray) -> Scene:
     """Vectors over the two features that go most with the eigenfunctions."""
     first, second = telling_features(observations, functions)
-    x, y = observations[:, first], observations[:, second]
     return Scene(
-        points=np.stack([x, -y], axis=1),
+        points=observations[:, [first, second]] * [1, -1],
         observations=observations,
         axes=(f"feature {first}", f"feature {second}"),
+        features=(first, second),
         to_features=np.array([[1.0, 0, 0], [0, -1.0, 0]]) if observations.shape[1] == 2 else None,
     )
 
 
-def of_functions(functions: np.ndarray, observations: np.ndarray | None) -> Scene:
-    """States in the plane of the first two of these functions."""
-    second = functions[:, min(1, functions.shape[1] - 1)]
+def of_functions(functions: np.ndarray, observations: np.ndarray | None, *, constant: bool) -> Scene:
+    """States in the plane of two of these functions, which the constant may be the first of."""
+    columns = telling_columns(functions, first=int(constant and functions.shape[1] > 1))
+    right, up = (str(column + 1).translate(SUBSCRIPTS) for column in columns)
     return Scene(
-        points=np.stack([functions[:, 0], -second], axis=1), observations=observations, axes=("f₂", "f₃")
+        points=functions[:, columns] * [1, -1],
+        observations=observations,
+        axes=(f"f{right}", f"f{up}"),
+        columns=columns,
     )
+
+
+def telling_columns(functions: np.ndarray, first: int) -> tuple[int, int]:
+    """Two of the first functions over which states are spread: the slowest two, unless others are much more.
+
+    The slowest may tell apart a few parts, or a few outliers, and all else lies on top of each other.
+    """
+    last = min(first + CHOICE, functions.shape[1])
+    pairs = list(combinations(range(first, last), 2))
+    if not pairs:
+        return first, first
+    spread = [_squares(functions[:, pair]) for pair in pairs]
+    best = int(np.argmax(spread))
+    return pairs[best] if spread[best] > MUCH * spread[0] else pairs[0]
+
+
+def _squares(points: np.ndarray) -> float:
+    """Over how many squares of a grid these points are spread: the exponential of the entropy."""
+    low, size = points.min(axis=0), np.ptp(points, axis=0)
+    square = np.floor(GRID * (points - low) / np.where(size > 0, size, 1.0)).astype(int)
+    shares = np.unique(square, axis=0, return_counts=True)[1] / len(points)
+    return float(np.exp(-np.sum(shares * np.log(shares))))
 
 
 def of_point_maze(source: OGBenchData, observations: np.ndarray) -> Scene:

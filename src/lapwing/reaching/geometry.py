@@ -110,11 +110,8 @@ class Places:
             return self.embedding(observations)
         if "commute" not in self.embedding.filters:
             return self.embedding.embed(observations, "soft")
-        kept = self.embedding.filter_weights("commute") > 0
-        values = self.embedding.eigenvalues[1:][kept]
-        floor = GAP * np.append(values[1:], 0.0)
-        weights = np.sqrt(values / np.maximum(values, floor), where=values > 0, out=np.ones_like(values))
-        return weights.astype(np.float32) * self.embedding.embed(observations, "commute")[:, kept]
+        kept, weights = floored(self.embedding)
+        return weights * self.embedding.embed(observations, "commute")[:, kept]
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
         return ((_flat(rows) - self.shift) * self.scale).astype(np.float32)
@@ -123,6 +120,15 @@ class Places:
         """A batch as φ takes it; NaN and wrong indices are refused."""
         states = self.embedding.spec.n_states if isinstance(self.embedding, Representation) else None
         return checked_batch(observations, self.shape, states)
+
+
+def floored(representation: Representation) -> tuple[np.ndarray, np.ndarray]:
+    """Which eigenfunctions after the constant are coordinates, and by what the floor of λ lowers each."""
+    kept = representation.filter_weights("commute") > 0
+    values = representation.eigenvalues[1:][kept]
+    floor = GAP * np.append(values[1:], 0.0)
+    weights = np.sqrt(values / np.maximum(values, floor), where=values > 0, out=np.ones_like(values))
+    return kept, weights.astype(np.float32)
 
 
 def of_experience(places: Places, experience: Experience) -> tuple[np.ndarray, np.ndarray]:

@@ -77,15 +77,19 @@ export function stepsTo(neighbours, goal) {
   return steps;
 }
 
+// Those that are alike share a rank: the middle of the places that they have in order.
 function ranks(values) {
-  const order = Array.from(values.keys()).sort((a, b) => values[a] - values[b]);
-  const found = new Float64Array(values.length);
-  for (let i = 0; i < order.length;) {
-    let j = i;
-    while (j + 1 < order.length && values[order[j + 1]] === values[order[i]]) j++;
-    for (let m = i; m <= j; m++) found[order[m]] = (i + j) / 2;
-    i = j + 1;
-  }
+  const sorted = Float64Array.from(values).sort(), found = new Float64Array(values.length);
+  const before = (value, orAt) => {
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle] < value || (orAt && sorted[middle] === value)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  for (let i = 0; i < found.length; i++) found[i] = (before(values[i], false) + before(values[i], true) - 1) / 2;
   return found;
 }
 

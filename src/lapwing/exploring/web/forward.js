@@ -107,9 +107,10 @@ function openedWeights(weights) {
 // A function from an observation (an index, a vector, or pixels in [0, 1]) to φ.
 export function forwardOf(described) {
   if (!described) return null;
-  const network = { ...described, weights: openedWeights(described.weights) };
-  const { weights, shape } = network;
+  let network = null;  // opened when it is first asked: the first drawing needs none
   return (observation) => {
+    network = network || { ...described, weights: openedWeights(described.weights) };
+    const { weights, shape } = network;
     if (!shape.length) {
       const table = weights.layers[0];
       return Float64Array.from(rowOf(table.weight, observation), (value, j) => value + table.bias.data[j]);

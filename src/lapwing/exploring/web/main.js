@@ -36,6 +36,7 @@ class App {
 
   render() {
     const began = performance.now();
+    forgetStyles();
     this.views[this.current].render(this.state);
     performance.measure(`lapwing:${this.current}`, { start: began, end: performance.now() });
   }
@@ -51,6 +52,7 @@ class App {
       const tab = document.getElementById(`tab-${id}`);
       tab.setAttribute("aria-selected", String(id === name));
       tab.tabIndex = id === name ? 0 : -1;
+      if (id === name) broughtIntoView(tab);
     }
     this.render();
   }
@@ -88,6 +90,13 @@ function tabs(app) {
     list.append(tab);
   });
   return list;
+}
+
+// Sideways only, on a phone: the page itself stays where it is.
+function broughtIntoView(tab) {
+  const list = tab.parentElement, left = tab.offsetLeft - list.offsetLeft, right = left + tab.offsetWidth;
+  if (left < list.scrollLeft) list.scrollLeft = left;
+  if (right > list.scrollLeft + list.clientWidth) list.scrollLeft = right - list.clientWidth;
 }
 
 function go(app, id) {

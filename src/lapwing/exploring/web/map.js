@@ -27,7 +27,7 @@ export class StateMap {
     const place = (event) => {
       const box = canvas.getBoundingClientRect();
       const [x, y] = this.fromPixels(event.clientX - box.left, event.clientY - box.top);
-      return placeAt(this.model, x, y);
+      return { ...placeAt(this.model, x, y), aimed: [x, y] };
     };
     canvas.addEventListener("pointerdown", (event) => {
       const at = place(event), start = this.drawn && this.drawn.start;
@@ -82,7 +82,7 @@ export class StateMap {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
     }
-    const inner = [width - 2 * MARGIN, height - 2 * MARGIN];
+    const margin = bounds.square ? MARGIN : 3 * MARGIN, inner = [width - 2 * margin, height - 2 * margin];
     let scale = [inner[0] / bounds.width, inner[1] / bounds.height];
     if (bounds.square) scale = scale.map(() => Math.min(...scale));
     this.scale = scale;
@@ -100,12 +100,12 @@ export class StateMap {
     const shade = what.values ? shades(what.values, what.range) : null;
     drawFloor(context, this);
     drawValues(context, this, shade, what.colours);
-    if (what.next) drawArrows(context, this, what.next, shade, what.colours);
+    if (what.next || what.toward) drawArrows(context, this, what, shade);
     if (what.traps) drawTraps(context, this, what.traps);
     for (const path of what.paths || []) drawPath(context, this, path);
     if (what.start) drawDot(context, this, what.start.point, "start");
     if (what.goal) drawDot(context, this, what.goal.point, "goal");
-    if (what.hover !== null && what.hover !== undefined) drawRing(context, this, rowOf(this.model.points, what.hover));
+    if (what.hover !== null && what.hover !== undefined) drawRing(context, this.toPixels(...rowOf(this.model.points, what.hover)));
     this.canvas.setAttribute("aria-label", what.says ? `${this.label}: ${what.says}` : this.label);
   }
 }
@@ -134,72 +134,131 @@ function beside(model, here, [right, down]) {
   return best;
 }
 
-function style(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const STYLES = new Map();
+
+// A colour of the style sheet. To ask for one costs a new layout, so it is kept until the next drawing.
+export function style(name) {
+  if (!STYLES.has(name)) STYLES.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return STYLES.get(name);
+}
+
+export function forgetStyles() {
+  STYLES.clear();
 }
 
 function drawFloor(context, map) {
   const { lines } = map.model.scene;
-  if (!lines) return;
+  if (!lines) {
+    drawAxes(context, map);
+    return;
+  }
   const [w, v] = map.scale, { width, height } = map.bounds;
   context.fillStyle = style("--wall");
   context.fillRect(...map.origin, w * width, v * height);
   context.fillStyle = style("--floor");
   lines.forEach((line, row) => {
-    for (let column = 0; column < line.length; column++) {
-      if (line[column] === "#") continue;
-      const [x, y] = map.toPixels(column, row);
-      context.fillRect(x, y, w + 0.5, v + 0.5);
+    for (const { 0: cells, index } of line.matchAll(/[^#]+/g)) {
+      const [x, y] = map.toPixels(index, row);
+      context.fillRect(x, y, w * cells.length + 0.5, v + 0.5);
     }
   });
 }
 
+// What is drawn to the right and upwards, where that is no floor.
+function drawAxes(context, map) {
+  const [right, up] = map.model.scene.axes || ["", ""], { clientWidth: width, clientHeight: height } = map.canvas;
+  context.fillStyle = style("--plot");
+  context.fillRect(0, 0, width, height);
+  context.font = "12px system-ui, sans-serif";
+  context.fillStyle = style("--dim");
+  context.fillText(`${up} ↑`, 6, 16);
+  context.textAlign = "right";
+  context.fillText(`${right} →`, width - 6, height - 7);
+  context.textAlign = "left";
+}
+
 function drawValues(context, map, shade, colours) {
   if (!shade) return;
-  const { model } = map, spacing = model.scene.spacing;
-  const size = spacing ? [spacing * map.scale[0], spacing * map.scale[1]] : dotSize(map);
-  const grown = spacing ? 0.5 : 0;  // no gaps between squares
+  if (map.model.scene.spacing) drawSquares(context, map, shade, colours);
+  else drawDots(context, map, shade, colours);
+}
+
+// States on a lattice are the pixels of a small picture, which is drawn as large as they are.
+function drawSquares(context, map, shade, colours) {
+  const { model } = map, { spacing } = model.scene, { data } = model.points;
+  map.lattice = map.lattice && map.lattice.model === model ? map.lattice : latticeOf(model);
+  const { left, top, columns, rows, canvas } = map.lattice, small = canvas.getContext("2d");
+  const picture = small.createImageData(columns, rows);
+  for (let i = 0; i < shade.length; i++) {
+    if (shade[i] < 0) continue;
+    const at = 4 * (Math.round((data[2 * i + 1] - top) / spacing) * columns + Math.round((data[2 * i] - left) / spacing));
+    for (let c = 0; c < 3; c++) picture.data[at + c] = colours.bytes[3 * shade[i] + c];
+    picture.data[at + 3] = 255;
+  }
+  small.putImageData(picture, 0, 0);
+  context.imageSmoothingEnabled = false;
+  const [x, y] = map.toPixels(left - spacing / 2, top - spacing / 2);
+  context.drawImage(canvas, x, y, columns * spacing * map.scale[0], rows * spacing * map.scale[1]);
+}
+
+function latticeOf(model) {
+  const [left, right] = extent(columnOf(model.points, 0)), [top, bottom] = extent(columnOf(model.points, 1));
+  const columns = Math.round((right - left) / model.scene.spacing) + 1, rows = Math.round((bottom - top) / model.scene.spacing) + 1;
+  return { model, left, top, columns, rows, canvas: h("canvas", { width: columns, height: rows }) };
+}
+
+function drawDots(context, map, shade, colours) {
+  const { model } = map, size = dotSize(map);
   let last = -2;
   for (let i = 0; i < shade.length; i++) {
     if (shade[i] < 0) continue;
     if (shade[i] !== last) context.fillStyle = colours.css[last = shade[i]];
     const [x, y] = map.toPixels(model.points.data[2 * i], model.points.data[2 * i + 1]);
-    context.fillRect(x - size[0] / 2, y - size[1] / 2, size[0] + grown, size[1] + grown);
+    context.fillRect(x - size / 2, y - size / 2, size, size);
   }
 }
 
 function dotSize(map) {
   const area = map.canvas.clientWidth * map.canvas.clientHeight * (map.model.scene.lines ? 0.5 : 0.2);
-  const side = Math.max(2.5, Math.min(9, 1.15 * Math.sqrt(area / map.model.count)));
-  return [side, side];
+  return Math.max(2.5, Math.min(9, 1.15 * Math.sqrt(area / map.model.count)));
 }
 
-// One arrow for each square of 15 pixels or so.
-function drawArrows(context, map, next, shade, colours) {
-  const { model } = map, taken = new Set();
-  const cell = Math.max(15, (model.scene.discrete ? Math.min(...map.scale) : 17));
-  for (const bright of [true, false]) {
-    context.beginPath();
-    for (let i = 0; i < next.length; i++) {
-      if (next[i] === i || (shade && colours.bright[shade[i]] !== bright)) continue;
-      if (!shade && !bright) continue;
-      const [x, y] = map.toPixels(model.points.data[2 * i], model.points.data[2 * i + 1]);
-      const square = Math.floor(x / cell) * 4096 + Math.floor(y / cell);
-      if (taken.has(square)) continue;
-      taken.add(square);
-      const [tx, ty] = map.toPixels(model.points.data[2 * next[i]], model.points.data[2 * next[i] + 1]);
-      const length = Math.hypot(tx - x, ty - y) || 1, half = cell * 0.3;
-      const dx = (tx - x) / length * half, dy = (ty - y) / length * half;
-      context.moveTo(x - dx, y - dy);
-      context.lineTo(x + dx, y + dy);
-      context.moveTo(x + dx - 0.8 * dx - 0.5 * dy, y + dy - 0.8 * dy + 0.5 * dx);
-      context.lineTo(x + dx, y + dy);
-      context.lineTo(x + dx - 0.8 * dx + 0.5 * dy, y + dy - 0.8 * dy - 0.5 * dx);
-    }
-    context.lineWidth = 1.2;
-    context.strokeStyle = bright ? "rgba(0,0,0,.62)" : "rgba(255,255,255,.8)";
-    context.stroke();
+// One arrow for each square of 15 pixels or so: to the state that is next, or towards a point. Over squares it is
+// dark on bright ones and bright on dark ones; dots are smaller than it, so there it has a rim.
+function drawArrows(context, map, { next, toward, colours }, shade) {
+  const { model } = map, { data } = model.points, taken = new Set(), dots = !model.scene.spacing;
+  const cell = Math.max(15, (model.scene.discrete ? Math.min(...map.scale) : 17)), half = cell * 0.3;
+  const onBright = new Path2D(), onDark = new Path2D();
+  for (let i = 0; i < model.count; i++) {
+    const aim = next ? next[i] : i, to = next ? data : toward;
+    if (to[2 * aim] === data[2 * i] && to[2 * aim + 1] === data[2 * i + 1]) continue;
+    const [x, y] = map.toPixels(data[2 * i], data[2 * i + 1]);
+    const square = Math.floor(x / cell) * 4096 + Math.floor(y / cell);
+    if (taken.has(square)) continue;
+    taken.add(square);
+    const [tx, ty] = map.toPixels(to[2 * aim], to[2 * aim + 1]), length = Math.hypot(tx - x, ty - y) || 1;
+    const dx = (tx - x) / length * half, dy = (ty - y) / length * half;
+    const path = colours.bright[shade[i]] ? onBright : onDark;
+    path.moveTo(x - dx, y - dy);
+    path.lineTo(x + dx, y + dy);
+    path.moveTo(x + 0.2 * dx - 0.5 * dy, y + 0.2 * dy + 0.5 * dx);
+    path.lineTo(x + dx, y + dy);
+    path.lineTo(x + 0.2 * dx + 0.5 * dy, y + 0.2 * dy - 0.5 * dx);
   }
+  if (dots) {
+    onBright.addPath(onDark);
+    stroked(context, onBright, 3.2, style("--plot"));
+    stroked(context, onBright, 1.3, style("--ink"));
+  } else {
+    stroked(context, onBright, 1.2, "rgba(0,0,0,.62)");
+    stroked(context, onDark, 1.2, "rgba(255,255,255,.8)");
+  }
+}
+
+function stroked(context, path, width, colour) {
+  context.lineWidth = width;
+  context.strokeStyle = colour;
+  context.stroke(path);
 }
 
 // A ring where no neighbour is nearer to the goal.
@@ -245,8 +304,7 @@ function drawDot(context, map, point, what) {
   context.stroke();
 }
 
-function drawRing(context, map, [px, py]) {
-  const [x, y] = map.toPixels(px, py);
+export function drawRing(context, [x, y]) {
   for (const [width, colour] of [[4, "#fff"], [2, "#111"]]) {
     context.beginPath();
     context.arc(x, y, 7, 0, 2 * Math.PI);

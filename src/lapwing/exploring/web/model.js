@@ -23,38 +23,50 @@ export function modelOf(data) {
   return model;
 }
 
-// A function from a point to the nearest state, by squares of a grid.
-function nearestIn(points) {
-  const count = points.rows, xs = columnOf(points, 0), ys = columnOf(points, 1);
-  const [left, right] = extent(xs), [top, bottom] = extent(ys);
-  const side = Math.max(right - left, bottom - top, 1e-9) / Math.max(1, Math.sqrt(count)) || 1;
-  const columns = Math.floor((right - left) / side) + 1, rows = Math.floor((bottom - top) / side) + 1;
-  const squares = Array.from({ length: columns * rows }, () => []);
-  const clipped = (value, most) => Math.max(0, Math.min(most - 1, Math.floor(value)));
-  const squareOf = (x, y) => [clipped((x - left) / side, columns), clipped((y - top) / side, rows)];
-  for (let i = 0; i < count; i++) {
-    const [column, row] = squareOf(xs[i], ys[i]);
-    squares[row * columns + column].push(i);
-  }
+// A function from a point to the nearest state, by squares of a grid, which is made when it is first asked.
+export function nearestIn(points) {
+  let grid = null;
   return (x, y) => {
-    const [column, row] = squareOf(x, y);
-    let best = -1, least = Infinity;
-    for (let ring = 0; ring <= Math.max(columns, rows); ring++) {
-      if (best >= 0 && (ring - 1) * side > Math.sqrt(least)) break;
-      for (let r = row - ring; r <= row + ring; r++) {
-        if (r < 0 || r >= rows) continue;
-        const whole = Math.abs(r - row) === ring;
-        for (let c = column - ring; c <= column + ring; c += whole ? 1 : Math.max(1, 2 * ring)) {
-          if (c < 0 || c >= columns) continue;
-          for (const i of squares[r * columns + c]) {
-            const apart = (xs[i] - x) ** 2 + (ys[i] - y) ** 2;
-            if (apart < least) [best, least] = [i, apart];
-          }
+    grid = grid || gridOf(points);
+    return nearestOf(grid, x, y);
+  };
+}
+
+function gridOf(points) {
+  const xs = columnOf(points, 0), ys = columnOf(points, 1), [left, right] = extent(xs), [top, bottom] = extent(ys);
+  const side = Math.max(right - left, bottom - top, 1e-9) / Math.max(1, Math.sqrt(points.rows)) || 1;
+  const columns = Math.floor((right - left) / side) + 1, rows = Math.floor((bottom - top) / side) + 1;
+  const grid = { xs, ys, left, top, side, columns, rows, squares: Array.from({ length: columns * rows }, () => []) };
+  for (let i = 0; i < points.rows; i++) {
+    const [column, row] = squareOf(grid, xs[i], ys[i]);
+    grid.squares[row * columns + column].push(i);
+  }
+  return grid;
+}
+
+function squareOf({ left, top, side, columns, rows }, x, y) {
+  const clipped = (value, most) => Math.max(0, Math.min(most - 1, Math.floor(value)));
+  return [clipped((x - left) / side, columns), clipped((y - top) / side, rows)];
+}
+
+function nearestOf(grid, x, y) {
+  const { xs, ys, side, columns, rows, squares } = grid, [column, row] = squareOf(grid, x, y);
+  let best = -1, least = Infinity;
+  for (let ring = 0; ring <= Math.max(columns, rows); ring++) {
+    if (best >= 0 && (ring - 1) * side > Math.sqrt(least)) break;
+    for (let r = row - ring; r <= row + ring; r++) {
+      if (r < 0 || r >= rows) continue;
+      const whole = Math.abs(r - row) === ring;
+      for (let c = column - ring; c <= column + ring; c += whole ? 1 : Math.max(1, 2 * ring)) {
+        if (c < 0 || c >= columns) continue;
+        for (const i of squares[r * columns + c]) {
+          const apart = (xs[i] - x) ** 2 + (ys[i] - y) ** 2;
+          if (apart < least) [best, least] = [i, apart];
         }
       }
     }
-    return best;
-  };
+  }
+  return best;
 }
 
 // A state as a place: where it is drawn, and its φ and eigenfunctions.
@@ -94,6 +106,6 @@ export function nameOf(model, place) {
     return `row ${Math.floor(y)}, column ${Math.floor(x)}`;
   }
   const seen = place.observation || (model.observations ? Array.from(rowOf(model.observations, place.state)) : null);
-  if (!seen) return `state ${place.state}`;
+  if (!seen) return `state ${model.states ? model.states[place.state] : place.state}`;
   return `(${seen.slice(0, 4).map((value) => shown(value)).join(", ")}${seen.length > 4 ? ", …" : ""})`;
 }

@@ -4,7 +4,7 @@ const ENTRIES = 4;
 
 export function openedPlan(described) {
   if (!described) return null;
-  const plan = { used: described.used };
+  const plan = { weights: described.weights, local: described.local };
   for (const name of ["points", "coordinates", "begins", "ends", "steps", "perLength"]) {
     plan[name] = unpacked(described[name]);
   }
@@ -13,9 +13,14 @@ export function openedPlan(described) {
   return plan;
 }
 
-function coordinatesOf(plan, model, functions) {
-  const weights = model.filters.commute;
-  return plan.used.map((j) => weights[j] * functions[j + 1]);
+// Eigenfunctions times their weights (or φ), and beside them the numbers of the observation.
+function coordinatesOf(plan, model, place) {
+  const found = plan.weights ? plan.weights[0].map((j, i) => plan.weights[1][i] * place.functions[j]) : Array.from(place.phi);
+  if (plan.local) {
+    const seen = place.observation || rowOf(model.observations, place.state);
+    plan.local.scale.forEach((scale, i) => found.push(scale * (seen[i] - plan.local.shift[i])));
+  }
+  return found;
 }
 
 function entries(plan, here) {

@@ -24,7 +24,7 @@ export function distancesView(app) {
     oninput: (value) => app.set({ dims: value }),
   });
   const ourFacts = h("div"), plainFacts = h("div"), ourLegend = h("div"), plainLegend = h("div");
-  const planned_ = h("p", { class: "dim" }), picture = pictureOf(app), unseen = observationForm(app);
+  const planned_ = h("p", { class: "dim" }), picture = pictureOf(app), unseen = observationForm(app) || imageForm(app);
   const element = h("section", { class: "view" },
     h("p", { class: "lead" }, "Click anywhere to set the goal ", h("b", { class: "goal" }, "★"), ", drag the start ",
       h("b", { class: "start" }, "●"), ". Arrows go to the neighbour that is nearest to the goal; a ",
@@ -42,7 +42,7 @@ export function distancesView(app) {
     dims.set(state.dims);
     dims.input.disabled = state.filter === "soft";
     const steps = model.neighbours ? stepsTo(model.neighbours, goal.state) : null;
-    const table = euclideanTable(model), at = euclideanGoal(model, goal);
+    const table = euclideanTable(model), at = euclideanGoal(model, goal), written = [];
     for (const [map, values, holder, below, name] of [
       [ours, distancesTo(model, goal, state.filter, state.dims), ourFacts, ourLegend, "by φ"],
       [plain, euclidean(table, at, 0, table.columns), plainFacts, plainLegend, "by Euclid"],
@@ -61,9 +61,12 @@ export function distancesView(app) {
         paths: [...planPath(model, state, map === ours), { points, colour: reached ? "#0b6e4f" : "#a4161a" }],
         says: `${name}: the walk from the start ${reached ? "reaches the goal" : "is trapped"} after ${path.length - 1} steps`,
       });
-      below.replaceChildren(legend(colours, range, state.show === "distance" ? "to the goal" : "reward"));
-      holder.replaceChildren(facts(describeWalk(model, { path, reached, next, traps, steps, start, values, hover })));
+      written.push(() => {
+        below.replaceChildren(legend(colours, range, state.show === "distance" ? "to the goal" : "reward"));
+        holder.replaceChildren(facts(describeWalk(model, { path, reached, next, traps, steps, start, values, hover })));
+      });
     }
+    for (const write of written) write();  // after both drawings, for these ask how large they are
     planned_.textContent = planWords(model, state);
     picture.render(hover ?? goal.state);
   }
@@ -100,7 +103,7 @@ function euclideanGoal(model, goal) {
 }
 
 function planPath(model, { start, goal }, ours) {
-  const found = ours && model.plan ? planned(model.plan, model, start.functions, goal.functions) : null;
+  const found = ours && model.plan ? planned(model.plan, model, start, goal) : null;
   if (!found) return [];
   const points = found.route.map((landmark) => Array.from(rowOf(model.plan.points, landmark)));
   return [{ points: [start.point, ...points, goal.point], colour: "#2b6cb0", dashed: true }];
@@ -108,7 +111,7 @@ function planPath(model, { start, goal }, ours) {
 
 function planWords(model, { start, goal }) {
   if (!model.plan) return "";
-  const found = planned(model.plan, model, start.functions, goal.functions);
+  const found = planned(model.plan, model, start, goal);
   return found ? `The reacher's plan (dashed): ${found.route.length} landmarks, ${Math.round(found.steps)} steps.`
     : "The reacher knows no way there.";
 }
@@ -140,7 +143,8 @@ function observationForm(app) {
       h("button", { type: "button", onclick: fill }, "from the map")));
 }
 
-function nearestFunctions(model, functions) {
+// The state whose eigenfunctions are most like these.
+export function nearestFunctions(model, functions) {
   let best = 0, least = Infinity;
   for (let i = 0; i < model.count; i++) {
     const row = rowOf(model.functions, i);

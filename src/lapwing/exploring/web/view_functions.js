@@ -88,12 +88,18 @@ function drawThumb(canvas, model, index, colours) {
   }
 }
 
+// Some images number things from 0 on, and would be black.
+export function brightened({ data }) {
+  return data.brightness === 1 ? "" : `brightness(${data.brightness})`;
+}
+
 // What was observed at the state pointed at, where observations are images.
 export function pictureOf(app) {
   const { pictures } = app.model.data;
   if (!pictures.length) return { element: null, render: () => {} };
   const image = h("img", { class: "seen", alt: "what is observed at the state pointed at" });
   const words = h("p", { class: "dim" });
+  image.style.filter = brightened(app.model);
   return {
     element: h("figure", { class: "small" }, image, words),
     render(state) {
@@ -101,7 +107,7 @@ export function pictureOf(app) {
       const there = at < pictures.length;
       image.hidden = !there;
       if (there) image.src = `data:image/png;base64,${pictures[at]}`;
-      words.textContent = there ? `what is observed at state ${at}` : "no picture of this state is in the page";
+      words.textContent = there ? `what is observed at ${nameOf(app.model, { state: at })}` : "no picture of this state is in the page";
     },
   };
 }
