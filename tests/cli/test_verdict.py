@@ -56,6 +56,14 @@ def test_a_part_is_named_and_a_smaller_dim_proposed():
     assert "episodes" in following
 
 
+def test_walls_that_distances_pass_through_are_named():
+    walls = {"places": 300, "walls": 9, "contrast": 1.5}
+    verdict, following = verdict_of(continuous(list(range(6))) | {"barriers": walls})
+    assert "6 of 6" in verdict
+    assert "wall" in verdict
+    assert "observation" in following
+
+
 def test_the_constant_alone_needs_more_data():
     verdict, following = verdict_of(continuous([0]))
     assert "constant" in verdict

@@ -125,6 +125,12 @@ def _add_flow(table: Table, result: dict[str, Any]) -> None:
         table.add_row("irreversibility", f"{share:.2f}", about)
     if (result.get("parts") or 1) > 1:
         table.add_row("parts", str(result["parts"]), "between which no transition was seen")
+    found = result.get("barriers")
+    if found and found["walls"]:
+        about = f"of {found['places']} places have one, thinner than a step; φ sets its sides"
+        table.add_row(
+            "thin walls", str(found["walls"]), f"{about} {found['contrast']:.1f} times as far apart"
+        )
 
 
 def tried_table(tried: list[dict[str, Any]]) -> Table:

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from lapwing.laplacian.agreement import NO_EIGENVALUE
+from lapwing.laplacian.barriers import unresolved
 from lapwing.laplacian.held_out import CLEARLY, changes_as_by_chance
 from lapwing.laplacian.target import LEAST_TO_HOLD_OUT
 
@@ -68,6 +69,11 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
     if parts > 1:
         words += f". The data falls into {parts} parts; between two of them a distance says nothing"
         return Verdict(f"{words}.", "episodes that lead from one part to another, or each part by itself.")
+    if unresolved(result.get("barriers")):
+        words += ". But φ's distance passes through walls that are thinner than a step"
+        return Verdict(
+            f"{words}.", "thicker walls, or an observation that says on which side of them a state is."
+        )
     ratio = excess(measured)
     if ratio > CLEARLY:
         words += f". φ lacks something: the reference does better, {_lower(ratio)} on held-out episodes"

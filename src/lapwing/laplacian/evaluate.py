@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from lapwing.envs.gridworld import GridWorld
+from lapwing.laplacian.barriers import find_barriers
 from lapwing.laplacian.chain import Chain
 from lapwing.laplacian.distances import euclidean, measure_of
 from lapwing.laplacian.flow import sampled_flow
@@ -45,6 +46,7 @@ _MEASURES = (
     "held_out",
     "irreversibility",
     "parts",
+    "barriers",
 )
 
 
@@ -188,6 +190,8 @@ def evaluate(representation: Representation, target: Target) -> dict[str, Any]:
             measures |= _floors(spectrum, target, dim)
     if target.experience is not None:
         measures |= sampled_flow(target.experience)._asdict()
+        if representation.config["settings"].get("rotate"):
+            measures["barriers"] = find_barriers(representation, target.learned_from)
     share = representation.config["settings"].get("held_out")
     if share and target.held_out:  # the share that φ was learned with, whatever the target would hold out now
         split = dataclasses.replace(target, held_out=share)

@@ -18,6 +18,7 @@ from typing import (
 )
 
 from lapwing.errors import CheckpointError, ConfigError
+from lapwing.laplacian.barriers import Barriers
 from lapwing.settings.agents import AgentSettings, ControlReward, ControlSettings
 from lapwing.settings.checks import SavedSettings, is_finite
 from lapwing.settings.learn import Distance, LearnSettings, ResolvedSettings, RewardForm
@@ -68,6 +69,7 @@ class LearnResult(TypedDict):
     held_out: NotRequired[HeldOut | None]
     irreversibility: NotRequired[float | None]
     parts: NotRequired[int | None]
+    barriers: NotRequired[Barriers | None]
     learn_seconds: float
     compile_seconds: float
     settings: ResolvedSettings
