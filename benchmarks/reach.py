@@ -49,11 +49,12 @@ def _random_goals(name: str) -> list[Row]:
     settings = ReachSettings(dim=arena.dim, transitions=arena.transitions)
     with TemporaryDirectory() as folder:
         outcome = run_reach(read_source(name), settings, Path(folder) / "run")
-    result = outcome.result
+    result, episodes = outcome.result, outcome.episodes
+    assert episodes is not None
     joined = np.bincount(outcome.reacher.graph.parts).max()
     note = (
-        f"d = {arena.dim}; {result['mean_steps']:.0f} steps in the mean; {joined} of "
-        f"{outcome.reacher.graph.count} landmarks are joined"
+        f"d = {arena.dim}; {np.sum(episodes.steps == 0)} begin at their goal; {result['mean_steps']:.0f} steps "
+        f"in the mean; {joined} of {outcome.reacher.graph.count} landmarks are joined"
     )
     claim = f"{name}, {arena.transitions:,} random steps: share of {result['episodes']} random goals reached"
     return [Row(claim, result["success"], arena.share, note=note)]
