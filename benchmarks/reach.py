@@ -53,8 +53,8 @@ def _random_goals(name: str) -> list[Row]:
     assert episodes is not None
     joined = np.bincount(outcome.reacher.graph.parts).max()
     note = (
-        f"d = {arena.dim}; {np.sum(episodes.steps == 0)} begin at their goal; {result['mean_steps']:.0f} steps "
-        f"in the mean; {joined} of {outcome.reacher.graph.count} landmarks are joined"
+        f"d = {arena.dim}; {np.sum(episodes.steps == 0)} begin at their goal; {result['mean_steps']:.0f} "
+        f"steps in the mean; {joined} of {outcome.reacher.graph.count} landmarks are joined"
     )
     claim = f"{name}, {arena.transitions:,} random steps: share of {result['episodes']} random goals reached"
     return [Row(claim, result["success"], arena.share, note=note)]

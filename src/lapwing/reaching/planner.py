@@ -69,8 +69,8 @@ class Planner:
     def way_points(self, here: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there.
 
-        It is the one on the way whose steps are nearest to `ahead`: beyond a long edge it would be so far that
-        the straight line to it may lead through a wall. What the state is past is not aimed at.
+        It is the one on the way whose steps are nearest to `ahead`: one beyond a long edge may be so far that
+        going straight for it leads into a wall. What the state is past is not aimed at.
         """
         ways = self.ways(here, goals)
         nowhere = np.isinf(ways.steps)
