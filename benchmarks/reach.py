@@ -69,7 +69,8 @@ def _act(name: str) -> list[Row]:
     generator = np.random.default_rng(0)
     seen = experience.observe(generator.integers(len(experience.observations), size=CALLS + BATCH * BATCHES))
     goal = seen[0]
-    reacher.act(seen[0], goal), reacher.act(seen[:BATCH], goal)  # compiles
+    for batch in (seen[0], seen[:BATCH]):
+        reacher.act(batch, goal)  # compiles
     single = [_milliseconds(reacher, one, goal) for one in seen[:CALLS]]
     batches = [_milliseconds(reacher, some, goal) for some in seen[CALLS:].reshape(BATCHES, BATCH, -1)]
     low, high = np.quantile(single, [0.25, 0.75])
