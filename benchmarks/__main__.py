@@ -58,6 +58,16 @@ FILES = {
     "hosts.md": ("Many hosts, measured", ("hosts:throughput", "hosts:stream", "hosts:ray")),
     "determinism.md": ("The same bits, measured", ("determinism",)),
     "lap.md": ("The Laplacian baseline of zero-shot RL, measured", ("lap",)),
+    "reach.md": (
+        "Any goal from random data, measured",
+        (
+            *(
+                f"reach:random:{name}"
+                for name in ("PointUMaze", "PointHookMaze", "PlaneHardMaze", "AntUMaze", "AntHookMaze")
+            ),
+            "reach:act:giant-stitch",
+        ),
+    ),
     "lap_reach.md": ("The Laplacian baseline behind `lapwing reach`, measured", ("lap_reach",)),
 }
 """What --write puts where."""

@@ -23,8 +23,8 @@ class Ways(NamedTuple):
     ends: np.ndarray
     """The last one."""
     first: np.ndarray
-    """Steps to the first; 0 if none is nearer, for then the state is at it: one that goes back to where a way
-    begins would never leave."""
+    """Steps to the first; 0 if none is nearer, for then the state is at it, or if the state is past it: one
+    that goes back to where a way begins would never leave."""
     steps: np.ndarray
     """Steps of the whole way; infinite where none leads."""
 
@@ -62,24 +62,43 @@ class Planner:
         total = (to_near[:, :, None] + between + from_last[:, None, :]).reshape(len(here), -1)
         best, row = total.argmin(axis=1), np.arange(len(here))
         begin, end = np.divmod(best, last.shape[1])
-        first = np.where(begin == to_near.argmin(axis=1), 0.0, to_near[row, begin])
-        return Ways(near[row, begin], last[row, end], first, total[row, best])
+        begins, ends = near[row, begin], last[row, end]
+        left = (begin == to_near.argmin(axis=1)) | self._past(here, begins, ends)
+        return Ways(begins, ends, np.where(left, 0.0, to_near[row, begin]), total[row, best])
 
     def way_points(self, here: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there."""
+        """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there.
+
+        It is the one on the way whose steps are nearest to `ahead`: one beyond a long edge may be so far that
+        going straight for it leads into a wall. What the state is past is not aimed at.
+        """
         ways = self.ways(here, goals)
         nowhere = np.isinf(ways.steps)
         ends = np.where(nowhere, ways.begins, ways.ends)
-        distances, following = self.graph.distances, self.graph.following
+        distances = self.graph.distances
         target, whole = ways.begins.copy(), distances[ways.begins, ends]
+        past = np.ones(len(here), bool)
         for _ in range(MOST_HOPS):
-            gone = ways.first + whole - distances[target, ends]
-            further = (gone < self.ahead) & (target != ends)
+            onward = self._onward(target, ends)
+            gone, then = (ways.first + whole - distances[one, ends] for one in (target, onward))
+            past &= self._past(here, target, ends)
+            further = ((gone <= 0) | past | (gone + then <= 2 * self.ahead)) & (target != ends)
             if not further.any():
                 break
-            target = np.where(further, following[target, ends], target)
+            target = np.where(further, onward, target)
         near = (target == ends) & (ways.first + whole < self.ahead)
         return np.where(near | nowhere, -1, target)
+
+    def _onward(self, landmarks: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The next landmark on the way; the same at its end, and where no way leads."""
+        following = self.graph.following[landmarks, ends]
+        return np.where(following < 0, landmarks, following)
+
+    def _past(self, here: np.ndarray, landmarks: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Whether each row is nearer to the next landmark on the way than the given one is."""
+        onward = self.coordinates[self._onward(landmarks, ends)]
+        between = np.linalg.norm(onward - self.coordinates[landmarks], axis=1)
+        return np.linalg.norm(onward - here, axis=1) < between
 
     def route(self, here: np.ndarray, goal: np.ndarray) -> list[int] | None:
         """The landmarks on the way from one row of coordinates to another; None where no way leads."""
