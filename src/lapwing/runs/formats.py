@@ -119,6 +119,7 @@ class ReachResult(TypedDict):
     success: float | None
     episodes: int
     mean_steps: float | None
+    goals_outside: NotRequired[int]
     by_task: list[float] | None
     landmarks: int
     edges: int
