@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.cli.verdict import leading, names_of, trusted_indices, verdict_of
+from lapwing.cli.verdict import inside, leading, names_of, trusted_indices, verdict_of
 
 SETTINGS = {"encoder": "bumps", "trials": 6, "rotate": True}
 
@@ -151,3 +151,16 @@ def test_eigenfunctions_are_counted_from_one():
     assert names_of([0, 1]) == "f₁, f₂"
     assert names_of([0, 1, 2, 10, 12, 13, 14]) == "f₁ to f₃, f₁₁, f₁₃ to f₁₅"
     assert (leading([]), leading([1, 2]), leading([0, 1, 2])) == (0, 0, 3)
+
+
+def test_the_verdict_says_how_much_of_the_space_was_seen():
+    seen = {"ranges": [[0.0, 1.0], [0.0, 0.3]], "bounds": [[0.0, 1.0], [0.0, 1.0]], "covered": 0.3}
+    result = continuous(list(range(6)))
+    for covered, told in ((0.3, "30%"), (None, "1")):
+        verdict = verdict_of(result | {"extent": seen | {"covered": covered}}).verdict
+        assert "6 of 6" in verdict
+        assert told in verdict.partition("6 of 6")[2]
+    whole = {"ranges": [[0.0, 1.0]], "bounds": [[0.0, 1.0]], "covered": 1.0}
+    assert "%" not in verdict_of(result | {"extent": whole}).verdict
+    assert [feature for feature, _, _ in inside(seen)] == [1]
+    assert inside(seen | {"bounds": [[0.0, 1.0], [None, None]]}) == []

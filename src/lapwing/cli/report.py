@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing import plots
-from lapwing.cli.verdict import excess, names_of, trusted_indices, verdict_of
+from lapwing.cli.verdict import excess, inside, names_of, trusted_indices, verdict_of
+from lapwing.data.extent import CELLS
 from lapwing.envs.arena import Arena
 from lapwing.envs.simulator import goal_observation, point_observations
 from lapwing.laplacian.evaluate import FIRST_EIGENFUNCTIONS
@@ -28,6 +29,8 @@ SOME_STATES = 4_000
 """So many states of data are drawn."""
 IRREVERSIBLE = 0.1
 """From this share on, what has no way back matters."""
+MOST_INSIDE = 4
+"""Of so many features the range is told."""
 _ROWS = (
     (
         "gap",
@@ -61,6 +64,7 @@ def summary_table(outcome: Outcome) -> Table:
             table.add_row(label, f"{result[name]:.4g}", note)
     _add_held_out(table, result.get("held_out"))
     _add_flow(table, result)
+    _add_extent(table, result.get("extent"))
     truly = "true steps" if outcome.target.arena is None else "the shortest path to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
         table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
@@ -125,6 +129,19 @@ def _add_flow(table: Table, result: dict[str, Any]) -> None:
         table.add_row("irreversibility", f"{share:.2f}", about)
     if (result.get("parts") or 1) > 1:
         table.add_row("parts", str(result["parts"]), "between which no transition was seen")
+
+
+def _add_extent(table: Table, extent: dict[str, Any] | None) -> None:
+    """How much of its observation space the data comes to, and the features that stay well inside."""
+    if extent is None:
+        return
+    if extent["covered"] is not None:
+        lattice = " × ".join([str(CELLS)] * len(extent["bounds"]))
+        about = f"of {lattice} cells of the observation space; others were not seen, or hold no state"
+        table.add_row("covered", f"{extent['covered']:.0%}", about)
+    for feature, seen, bounds in inside(extent)[:MOST_INSIDE]:
+        values, of = (f"{low:.3g} to {high:.3g}" for low, high in (seen, bounds))
+        table.add_row(f"  feature {feature}", values, f"seen, of {of} in the observation space")
 
 
 def tried_table(tried: list[dict[str, Any]]) -> Table:

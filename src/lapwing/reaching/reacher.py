@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
+from lapwing.data.extent import why_no_state
 from lapwing.errors import ConfigError
 from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.representation import Representation
@@ -166,7 +167,10 @@ class Reacher:
         if self._coverage and self.representation is not None:
             embedded = np.asarray(self.representation.embed(goals, "commute"))
             remedy = "collect data that comes to the goal, and goes on from there"
-            if warn_if_thin(self._coverage[0], embedded, remedy, of_many=True, stacklevel=6):
+            no_state = why_no_state(goals, self.representation.config.get("ranges"))
+            if warn_if_thin(
+                self._coverage[0], embedded, remedy, of_many=True, no_state=no_state, stacklevel=6
+            ):
                 self._coverage.clear()
 
     def outside(self, goals: Any) -> np.ndarray:

@@ -46,6 +46,14 @@ class HeldOut(TypedDict):
     spread: list[float]
 
 
+class Extent(TypedDict):
+    """Which part of its observation space the data comes to."""
+
+    ranges: list[tuple[float, float]]
+    bounds: list[tuple[float | None, float | None]]
+    covered: float | None
+
+
 class LearnResult(TypedDict):
     """result.json of `lapwing learn`."""
 
@@ -68,6 +76,7 @@ class LearnResult(TypedDict):
     held_out: NotRequired[HeldOut | None]
     irreversibility: NotRequired[float | None]
     parts: NotRequired[int | None]
+    extent: NotRequired[Extent | None]
     learn_seconds: float
     compile_seconds: float
     settings: ResolvedSettings
