@@ -1,5 +1,6 @@
 """The verdict of a report follows its measures."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -164,3 +165,16 @@ def test_the_verdict_says_how_much_of_the_space_was_seen():
     assert "%" not in verdict_of(result | {"extent": whole}).verdict
     assert [feature for feature, _, _ in inside(seen)] == [1]
     assert inside(seen | {"bounds": [[0.0, 1.0], [None, None]]}) == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_next_step_can_be_typed_as_it_is_printed(known, tmp_path, monkeypatch):
+    """A virtual environment that is not activated is not on the path."""
+    started_by = tmp_path / ".venv" / "bin" / "lapwing"
+    started_by.parent.mkdir(parents=True)
+    started_by.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(started_by)])
+    monkeypatch.setenv("PATH", str(started_by.parent) if known else "")
+    following = verdict_of(continuous(list(range(6)))).next_step
+    assert following.startswith("lapwing explore" if known else ".venv/bin/lapwing explore")

@@ -14,6 +14,7 @@ from lapwing.cli.verdict import excess, inside, names_of, trusted_indices, verdi
 from lapwing.data.extent import CELLS
 from lapwing.envs.arena import Arena
 from lapwing.envs.simulator import goal_observation, point_observations
+from lapwing.laplacian.closed_form import BETTER
 from lapwing.laplacian.evaluate import FIRST_EIGENFUNCTIONS
 from lapwing.laplacian.held_out import CLEARLY
 from lapwing.laplacian.representation import Representation
@@ -146,7 +147,8 @@ def _add_extent(table: Table, extent: dict[str, Any] | None) -> None:
 
 def tried_table(tried: list[dict[str, Any]]) -> Table:
     """What was tried on validation episodes, the chosen one first."""
-    table = Table(title="tried on validation episodes", box=None, title_justify="left")
+    rule = f"lower is better, and what costs more must be lower by {1 - BETTER:.0%} (docs/closed_form.md)"
+    table = Table(title=f"tried on validation episodes: {rule}", box=None, title_justify="left")
     table.add_column("sum of eigenvalues", style="cyan", justify="right")
     table.add_column("what")
     for number, trial in enumerate(tried):

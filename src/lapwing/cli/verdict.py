@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from lapwing.cli.program import program
 from lapwing.laplacian.agreement import NO_EIGENVALUE
 from lapwing.laplacian.held_out import CLEARLY, changes_as_by_chance
 from lapwing.laplacian.target import LEAST_TO_HOLD_OUT
@@ -148,7 +149,7 @@ def _by_gap(result: dict[str, Any]) -> Verdict:
 def _use(result: dict[str, Any]) -> str:
     run = result["run"]
     return (
-        f'lapwing explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
+        f'{program()} explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
         f'lapwing.LaplacianReward(env, "{run}", goal).'
     )
 
