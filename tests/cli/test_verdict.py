@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lapwing.cli.report import tried_table
 from lapwing.cli.verdict import inside, leading, names_of, trusted_indices, verdict_of
 
 SETTINGS = {"encoder": "bumps", "trials": 6, "rotate": True}
@@ -152,6 +153,14 @@ def test_eigenfunctions_are_counted_from_one():
     assert names_of([0, 1]) == "f₁, f₂"
     assert names_of([0, 1, 2, 10, 12, 13, 14]) == "f₁ to f₃, f₁₁, f₁₃ to f₁₅"
     assert (leading([]), leading([1, 2]), leading([0, 1, 2])) == (0, 0, 3)
+
+
+def test_the_table_of_trials_says_which_way_is_better_and_by_how_much():
+    title = str(
+        tried_table([{"score": 1.0, "what": "150 bumps"}, {"score": 0.995, "what": "300 bumps"}]).title
+    )
+    assert "lower" in title
+    assert "1%" in title
 
 
 def test_the_verdict_says_how_much_of_the_space_was_seen():

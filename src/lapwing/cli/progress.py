@@ -94,11 +94,14 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
 def _stages(console: Console) -> OnProgress:
     """A callback for logs: a line as a stage begins, one as it ends, and now and then one between."""
     begun: dict[str, float] = {}
+    ended: set[str] = set()
     last = time.monotonic()
 
     def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
         nonlocal last
         now, over = time.monotonic(), done >= total
+        if over and phase in ended - begun.keys():
+            return  # it was told before
         taken = now - begun.get(phase, now)
         worth_it = total > 1 or taken >= WORTH_A_LINE
         if phase not in begun and not over:
@@ -114,6 +117,7 @@ def _stages(console: Console) -> OnProgress:
         begun.setdefault(phase, now)
         if over:
             del begun[phase]
+            ended.add(phase)
 
     return show
 

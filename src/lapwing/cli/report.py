@@ -138,7 +138,8 @@ def _add_extent(table: Table, extent: dict[str, Any] | None) -> None:
         return
     if extent["covered"] is not None:
         lattice = " × ".join([str(CELLS)] * len(extent["bounds"]))
-        about = f"of {lattice} cells of the observation space; others were not seen, or hold no state"
+        others = "" if extent["covered"] == 1 else "; others were not seen, or hold no state"
+        about = f"of {lattice} cells of the observation space{others}"
         table.add_row("covered", f"{extent['covered']:.0%}", about)
     for feature, seen, bounds in inside(extent)[:MOST_INSIDE]:
         values, of = (f"{low:.3g} to {high:.3g}" for low, high in (seen, bounds))

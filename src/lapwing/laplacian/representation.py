@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from lapwing.data.extent import far_outside
 from lapwing.errors import ConfigError, LapwingWarning
@@ -162,7 +163,7 @@ class Representation:
         if not ranges or "ranges" in self._warned:
             return
         for given in observations:
-            if isinstance(given, jax.core.Tracer):
+            if isinstance(given, Tracer):
                 continue
             feature = far_outside(given, ranges)
             if feature is not None:

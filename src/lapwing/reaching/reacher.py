@@ -182,7 +182,7 @@ class Reacher:
         return np.sqrt(squared_distances(features, self.landmarks.features))
 
     def _far(self, apart: np.ndarray) -> np.ndarray:
-        return (apart > OUTSIDE * self.landmarks.radii + ROUNDING).all(axis=1)
+        return np.asarray((apart > OUTSIDE * self.landmarks.radii + ROUNDING).all(axis=1))
 
     def _check_inside(self, goals: np.ndarray, features: np.ndarray) -> None:
         """Refuse a goal that is far from all that the data visited."""

@@ -281,7 +281,7 @@ def _failed_outside(reacher: Reacher, episodes: Episodes) -> np.ndarray:
 def more_data(source: Source) -> str:
     """How a source gives more data."""
     if isinstance(source, OGBenchData):
-        return f"make more than {source.size[0]:,} episodes, or leave episodes=… out of the name"
+        return f"make more than {source.size[0]:,} episodes (episodes=NUMBER after the name)"
     if isinstance(source, Experience | DataFile | MinariData):
         return "learn from more episodes, some of which go there"
     return "raise transitions to collect more"
