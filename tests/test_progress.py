@@ -57,3 +57,21 @@ def test_a_row_with_everything_fits_into_a_line_of_80():
     shown = [line for line in lines if "training" in line]
     assert any("to go" in line and "437 steps/s" in line for line in shown)
     assert all("training" in line for line in lines if "go" in line)
+
+
+def test_where_there_is_no_terminal_each_stage_is_a_line_as_it_begins_and_as_it_ends():
+    console = Console(file=io.StringIO(), width=80, force_terminal=False)
+    written = []
+    with progress_bar(console) as bar:
+        for done in (0, 500, 2_000, 2_000):
+            bar("training", done, 2_000, {"loss": 0.9248, "steps_per_second": 437.0} if done else {})
+            written.append(console.file.getvalue())  # pyright: ignore[reportAttributeAccessIssue]
+        bar("drawing", 0, 1, {})
+    first, between, last, again = written
+    assert again == last
+    assert first.count("training") == 1
+    assert between == first
+    assert last.count("training") == 2
+    assert "2,000/2,000" in last
+    assert "drawing" in console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert last.replace("\n", "").isprintable()

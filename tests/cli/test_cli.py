@@ -283,6 +283,7 @@ def test_a_file_that_the_user_names_is_run(from_someone):
 def test_an_agent_of_a_file_is_evaluated_without_running_it(from_someone):
     code, _, err = called("train", "gym:walk.py:Walk", *TINY, "--out", "agent")
     assert code == 0, err
+    assert err.count("own reward") == 2  # before it is trained, and over the table
     Path("ran").unlink()
     assert called("evaluate", "agent")[0] == 0
     assert "--env" in refused("evaluate", "agent", "--env", "gym:walk.py:Walk")

@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+import pytest
+
 from lapwing.cli.arguments import Learn
 from lapwing.cli.flags import COMMANDS, flag_names
 from lapwing.cli.help import GROUPS, SUMMARIES, grouped
@@ -51,3 +53,13 @@ def test_a_group_without_options_is_left_out():
 def test_each_command_is_a_dataclass_with_a_docstring():
     for kinds in COMMANDS.values():
         assert all(dataclasses.is_dataclass(kind) and kind.__doc__ for kind in kinds)
+
+
+@pytest.mark.parametrize("columns", ["68", "78", "90"])
+def test_no_number_is_broken_over_lines_and_no_negation_has_a_default(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = called("learn", "--help")
+    assert not re.search(r"\d,\s*\n\s*\d{3}", out)
+    negated = re.findall(r"^  --no-[a-z-]+.*?(?=^  -|^ \S)", out, re.M | re.S)
+    assert negated
+    assert not any("default" in entry for entry in negated)

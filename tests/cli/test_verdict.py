@@ -1,10 +1,12 @@
 """The verdict of a report follows its measures."""
 
+import sys
 from typing import Any
 
 import pytest
 
-from lapwing.cli.verdict import leading, names_of, trusted_indices, verdict_of
+from lapwing.cli.report import tried_table
+from lapwing.cli.verdict import inside, leading, names_of, trusted_indices, verdict_of
 
 SETTINGS = {"encoder": "bumps", "trials": 6, "rotate": True}
 
@@ -159,3 +161,37 @@ def test_eigenfunctions_are_counted_from_one():
     assert names_of([0, 1]) == "f₁, f₂"
     assert names_of([0, 1, 2, 10, 12, 13, 14]) == "f₁ to f₃, f₁₁, f₁₃ to f₁₅"
     assert (leading([]), leading([1, 2]), leading([0, 1, 2])) == (0, 0, 3)
+
+
+def test_the_table_of_trials_says_which_way_is_better_and_by_how_much():
+    title = str(
+        tried_table([{"score": 1.0, "what": "150 bumps"}, {"score": 0.995, "what": "300 bumps"}]).title
+    )
+    assert "lower" in title
+    assert "1%" in title
+
+
+def test_the_verdict_says_how_much_of_the_space_was_seen():
+    seen = {"ranges": [[0.0, 1.0], [0.0, 0.3]], "bounds": [[0.0, 1.0], [0.0, 1.0]], "covered": 0.3}
+    result = continuous(list(range(6)))
+    for covered, told in ((0.3, "30%"), (None, "1")):
+        verdict = verdict_of(result | {"extent": seen | {"covered": covered}}).verdict
+        assert "6 of 6" in verdict
+        assert told in verdict.partition("6 of 6")[2]
+    whole = {"ranges": [[0.0, 1.0]], "bounds": [[0.0, 1.0]], "covered": 1.0}
+    assert "%" not in verdict_of(result | {"extent": whole}).verdict
+    assert [feature for feature, _, _ in inside(seen)] == [1]
+    assert inside(seen | {"bounds": [[0.0, 1.0], [None, None]]}) == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_next_step_can_be_typed_as_it_is_printed(known, tmp_path, monkeypatch):
+    """A virtual environment that is not activated is not on the path."""
+    started_by = tmp_path / ".venv" / "bin" / "lapwing"
+    started_by.parent.mkdir(parents=True)
+    started_by.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(started_by)])
+    monkeypatch.setenv("PATH", str(started_by.parent) if known else "")
+    following = verdict_of(continuous(list(range(6)))).next_step
+    assert following.startswith("lapwing explore" if known else ".venv/bin/lapwing explore")

@@ -157,3 +157,12 @@ class TestMadeAgain:
         assert "collecting" in phases
         assert not (folders / "run" / "experience.npz").exists()
         assert lapwing.load(folders / "run").config["target"] == f"{NAME}-v0"
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"), [("antmaze-medium-navigate-v0", False), ("pointmaze-medium-navigat", True)]
+)
+def test_data_of_another_robot_is_not_taken_for_a_misspelt_point_maze(name, suggested):
+    with pytest.raises(ConfigError, match="point mazes") as refused:
+        open_ogbench(f"ogbench:{name}")
+    assert ("did you mean" in str(refused.value)) == suggested

@@ -75,3 +75,19 @@ def test_nothing_is_judged_by_few_states_or_by_equal_ones(learned, count):
 
 def test_the_soft_distance_is_not_judged(learned):
     assert Coverage.of(learned, "soft") is None
+
+
+def test_a_goal_outside_of_the_space_may_be_no_state(learned):
+    """And no data will come there, however it is collected."""
+    with pytest.warns(LapwingWarning, match="feature 1") as warned:
+        RewardShaper(SPACE, learned, np.array([0.0, 40.0], np.float32), form="laplacian")
+    assert len(warned) == 1
+    assert "past_termination" not in str(warned[0].message)
+
+
+def test_a_goal_far_beyond_the_data_may_be_no_state_where_the_space_has_no_bounds(learned):
+    endless, kept = spaces.Box(-np.inf, np.inf, (2,), np.float32), [[-1.0, 1.0], [-1.0, 1.0]]
+    with pytest.warns(LapwingWarning, match="feature 0"):
+        RewardShaper(
+            endless, replace(learned, config=learned.config | {"ranges": kept}), FAR, form="laplacian"
+        )

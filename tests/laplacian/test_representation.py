@@ -150,6 +150,23 @@ def test_the_gradient_of_the_distance_is_finite_where_there_is_none():
     np.testing.assert_array_equal(gradient, np.zeros(5))
 
 
+def test_a_state_far_outside_of_the_data_is_warned_of_once(four_room):
+    rep = dataclasses.replace(four_room)
+    inside, unseen = [0.0, -0.5], [1.1, -1.2]
+    rep.distance(inside, unseen)  # warnings are errors
+    with pytest.warns(LapwingWarning, match="feature 1"):
+        rep.distance(inside, [0.0, 45.0])
+    rep.distance([0.0, 45.0], inside)
+    assert "ranges" in rep.config
+
+
+def test_ranges_of_another_shape_are_refused(four_room, tmp_path):
+    path = tmp_path / "phi.safetensors"
+    dataclasses.replace(four_room, config=four_room.config | {"ranges": [[0.0, 1.0]]}).save(path)
+    with pytest.raises(CheckpointError, match=path.name):
+        load_representation(path)
+
+
 @pytest.mark.parametrize("count", [1, 3, 4_097, 9_000])
 def test_batches_of_any_size(count):
     rep = REPRESENTATIONS["fourier"]

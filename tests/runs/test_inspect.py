@@ -138,3 +138,24 @@ def test_pickles_are_refused(tmp_path):
     np.savez(tmp_path / "evil.npz", observations=np.array([{}], dtype=object))
     with pytest.raises(DatasetError, match="holds pickled Python objects"):
         inspect(tmp_path / "evil.npz")
+
+
+def test_rows_without_an_order_are_remarked_on(tmp_path, sound):
+    rows = np.random.default_rng(0).permutation(walks().reshape(-1, 2))
+    np.savez(tmp_path / "shuffled.npz", observations=rows, lengths=np.full(30, 41))
+    assert any("order of time" in remark for remark in inspect(tmp_path / "shuffled.npz").remarks)
+    assert not inspect(sound).remarks
+
+
+def test_where_the_first_nan_is_stands_with_how_many_there_are(tmp_path):
+    data = walks()
+    data[3, 17, 1] = np.nan
+    np.savez(tmp_path / "nan.npz", observations=data.reshape(-1, 2), lengths=np.full(30, 41))
+    names = list(inspect(tmp_path / "nan.npz").facts)
+    assert names.index("first_not_finite") == names.index("not_finite") + 1
+
+
+def test_a_single_array_lacks_the_ends_of_episodes(tmp_path):
+    np.save(tmp_path / "plain.npy", walks()[0])
+    with pytest.raises(DatasetError, match=r"plain\.npy.*lengths"):
+        inspect(tmp_path / "plain.npy")

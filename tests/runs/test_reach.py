@@ -6,6 +6,7 @@ import pytest
 
 import lapwing
 from lapwing.cli.main import main
+from lapwing.cli.reach_report import draw_reach, reach_table
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.runs.reach import reopen_reach
 
@@ -118,6 +119,15 @@ class GoalRoom(Room):
     def seen(self):
         whole = np.append(self.at, np.float32(0.5) * self.at[0] * self.at[1])
         return {"observation": whole, "achieved_goal": self.at, "desired_goal": self.goal}
+
+
+class FarRoom(Room):
+    '''The same with about every second goal where no state is.'''
+
+    def reset(self, **how):
+        super().reset(**how)
+        self.goal = np.full(2, 40.0, np.float32) if self.goal[0] > 0 else self.goal
+        return self.seen(), {"goal": self.goal}
 """
 
 
@@ -144,3 +154,28 @@ def test_goals_that_are_no_states_are_told(rooms, tmp_path):
     with pytest.warns(LapwingWarning, match="observation-key"):
         lapwing.reach(source, out=tmp_path / "run", observation_key="observation", **SMALL)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["success"] is None
+
+
+def test_evaluation_goals_outside_of_the_data_fail_and_the_run_is_finished(rooms, tmp_path):
+    out = tmp_path / "run"
+    with pytest.warns(LapwingWarning, match=r"goals.*\(40, 40\).*transitions") as warned:
+        lapwing.reach(f"gym:{rooms}:FarRoom", out=out, geometry="observation", **SMALL)
+    assert len(warned) == 1
+    made = json.loads((out / "result.json").read_text())
+    assert made["episodes"] == 20
+    assert 0 < made["goals_outside"] < 20
+    assert made["success"] <= 1 - made["goals_outside"] / 20
+    with pytest.warns(LapwingWarning, match="goals"):
+        outcome = reopen_reach(out)
+    assert outcome.result["success"] == made["success"]
+    assert reach_table(outcome).row_count > 0
+    draw_reach(outcome, tmp_path / "figures")
+
+
+def test_where_no_goal_was_near_the_data_there_is_still_something_to_draw(run, tmp_path):
+    outcome = reopen_reach(run[0])
+    far = outcome.episodes._replace(
+        goals=np.full_like(outcome.episodes.goals, 40.0), reached=np.zeros_like(outcome.episodes.reached)
+    )
+    drawn = draw_reach(outcome._replace(episodes=far), tmp_path / "figures")
+    assert {"landmarks.png", "paths.png"} == {path.name for path in drawn}

@@ -28,7 +28,7 @@ FILM_FRAMES = 60
 def agent_table(outcome: AgentOutcome) -> Table:
     """How an agent performed, and what the audit says of its reward."""
     result, shaped = outcome.result, outcome.shaped
-    reward = f", reward {result['reward']}" if result["reward"] else ""
+    reward = f", reward {result['reward']}" if result["reward"] else ", the environment's own reward"
     table = measure_table(f"{result['target']}{reward}")
     last = f"{result['evaluated_at'][-1]:,}"
     table.add_row("mean return", f"{result['return']:.3f}", f"of the greedy policy after {last} steps")

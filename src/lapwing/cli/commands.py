@@ -4,6 +4,7 @@ Heavy modules are imported only when a command runs, so that `--help` is fast.
 """
 
 import json
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,8 +23,9 @@ from lapwing.cli.arguments import (
     Train,
     TrainInArena,
 )
+from lapwing.cli.program import program
 from lapwing.cli.running import held, new_folder, run_in_folder, show_run
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import ConfigError, DatasetError, LapwingNote
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,11 +43,6 @@ def _learn(command: Learn) -> None:
     from lapwing.data.source import read_source
     from lapwing.runs.learn import run
 
-    if not command.target:
-        raise ConfigError(
-            "name a target: lapwing learn FourRoom, a maze .txt, a data .npz or .hdf5, gym:ENV_ID, "
-            "minari:NAME, or ogbench:NAME"
-        )
     if command.hosts is not None:
         from lapwing.cli.hosts import learn_on_hosts
 
@@ -85,7 +82,7 @@ def _shard(command: Data) -> None:
     console = stderr_console()
     with progress_bar(console) as on_progress:
         folder = shard(command.source, command.shards, command.out, on_shard=within("sharding", on_progress))
-    console.print(f"{folder}: {command.shards} shards; lapwing learn {folder}", soft_wrap=True)
+    console.print(f"{folder}: {command.shards} shards; {program()} learn {folder}", soft_wrap=True)
     if command.json:
         print(json.dumps({"folder": str(folder), "shards": command.shards}))
 
@@ -204,9 +201,14 @@ def _show_solved(solved: "Solved", out: Path, console: "Console", *, as_json: bo
 def _train(command: Train) -> None:
     from lapwing.runs.train_dqn import RECIPES, train_agent
 
-    if not command.target:
-        raise ConfigError("name a target: lapwing train HardMaze, a maze .txt, or gym:ENV_ID")
     settings, recipe = command.settings(), RECIPES[command.preset]
+    if command.target.startswith("gym:"):
+        warnings.warn(
+            "the agent trains on the environment's own reward, for it has no goal that lapwing knows; in "
+            "Python, lapwing.LaplacianReward(env, representation, goal) is one that is shaped",
+            LapwingNote,
+            stacklevel=1,
+        )
     work = partial(
         train_agent, command.target, settings, representation=command.representation, recipe=recipe
     )
@@ -227,10 +229,6 @@ def _reach(command: Reach) -> None:
     from lapwing.data.source import read_source
     from lapwing.runs.reach import run_reach
 
-    if not command.target:
-        raise ConfigError(
-            "name a target: lapwing reach ogbench:pointmaze-medium-navigate, PlaneHardMaze, data.npz"
-        )
     source, settings = read_source(command.target), command.settings()
     work = partial(run_reach, source, settings, representation=command.representation)
     run_in_folder(command, work, _show_reach, "-reach")
@@ -240,8 +238,6 @@ def _options(command: Options) -> None:
     from lapwing.data.source import read_source
     from lapwing.runs.options import run_options
 
-    if not command.target:
-        raise ConfigError("name a target: lapwing options FourRoom, PlaneFourRoom, gym:MountainCar-v0")
     source, settings = read_source(command.target), command.settings()
     work = partial(run_options, source, settings, representation=command.representation)
     run_in_folder(command, work, _show_options, "-options")

@@ -51,6 +51,10 @@ _ELSEWHERE = {
     **dict.fromkeys(("obs-key", "key"), ("observation-key",)),
 }
 """What others call an option, and what it may be called here, the first that the command has."""
+_GOALS = (
+    "a policy that lapwing reach makes takes any goal as it acts: "
+    "lapwing.load_reacher(RUN).act(observation, goal) in Python"
+)
 _DEVICES = ("device", "gpu", "cuda", "cpu", "platform", "backend")
 _IS_ABOUT = r"(?==| must | takes | needs | goes? with | has | names? | ')"
 
@@ -75,7 +79,8 @@ def check_flags(words: Iterable[str], kinds: tuple[type, ...]) -> None:
         if not word.startswith("--") or name.removeprefix("no-") in (*known, "help", "help-verbose"):
             continue
         if not name.startswith("tyro-"):
-            raise ConfigError(f"unknown option --{name}; {_meant(name, known)}")
+            hint = _GOALS if name == "goal" and Reach in kinds else _meant(name, known)
+            raise ConfigError(f"unknown option --{name}; {hint}")
 
 
 def _meant(name: str, known: list[str]) -> str:

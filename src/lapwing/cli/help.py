@@ -29,7 +29,8 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
             *("dim", "transitions", "observation", "observation-key", "preset", "seed", "out", "resume"),
         ),
         "what to learn from": (
-            *("keys", "wrap", "episode-length", "num-envs", "stay", "true-chain", "held-out"),
+            *("keys", "wrap", "past-termination", "image-size", "episode-length", "num-envs", "stay"),
+            *("true-chain", "held-out"),
         ),
         "what to learn": (
             *("objective", "lam", "lam-final", "past-end", "beta", "delta", "oversample", "rotate"),
@@ -89,4 +90,12 @@ def _entries(lines: list[str]) -> dict[str, list[str]]:
         option = re.match(r"  (?:-\w, )?--(?:no-)?([\w-]+)", line)
         name = option[1] if option else name
         entries.setdefault(name, []).append(line)
-    return entries
+    return {name: _without_default_of_a_negation(lines) for name, lines in entries.items()}
+
+
+def _without_default_of_a_negation(lines: list[str]) -> list[str]:
+    """The lines of an option; of `--no-rotate` the default "True" is that of `rotate`, and reads wrongly."""
+    text = "\n".join(lines)
+    if text.lstrip().startswith("--no-"):
+        text = re.sub(r"\s*\(default:\s+True\)", "", text)
+    return text.split("\n")

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from lapwing.cli.commands import COMMANDS
+from lapwing.cli.first_checks import check_first
 from lapwing.cli.flags import as_typed
 from lapwing.cli.parse import parse
 from lapwing.errors import LapwingError, LapwingNote, LapwingWarning
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parsed_and_run(arguments: list[str]) -> None:
     command = parse(arguments)
+    check_first(command)
     _load()
     COMMANDS[type(command)](command)
 

@@ -64,6 +64,7 @@ def parse(arguments: list[str]) -> Any:
         print(f"lapwing {__version__}")
         raise SystemExit(0)
     _check_command(arguments)
+    _check_data(arguments)
     command, target = (arguments or [""])[0], ""
     if command in _TARGETED:
         target, arguments = _target_first(arguments)
@@ -113,6 +114,18 @@ def _check_command(arguments: list[str]) -> None:
         )
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise ConfigError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], COMMANDS)}")
+
+
+def _check_data(arguments: list[str]) -> None:
+    """`lapwing data` takes what to do first, and then the data."""
+    words = [word for word in arguments[1:] if not word.startswith("-")]
+    if arguments[:1] != ["data"] or {"-h", "--help"} & set(arguments):
+        return
+    if not words or words[0] not in ("inspect", "shard"):
+        example = words[0] if words else "data.npz"
+        raise ConfigError(f"data takes inspect or shard, and then the data: lapwing data inspect {example}")
+    if len(words) == 1:
+        raise ConfigError(f"name the data too: lapwing data {words[0]} data.npz")
 
 
 def _train_options(target: str, arguments: list[str], about: Mapping[str, str]) -> Any:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 15.0
 """Where there is no terminal."""
+WORTH_A_LINE = 1.0
+"""Of a stage that is not counted and took fewer seconds, its end is not told."""
+WHERE_MISTAKES_SHOW = "opening"
+"""The stage that refuses most of what is refused: a sentence is enough for that."""
 
 
 def stderr_console() -> Console:
@@ -56,6 +60,10 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
         with lapwing.progress_bar() as bar:
             rep = lapwing.learn("FourRoom", on_progress=bar)
     """
+    console = console or stderr_console()
+    if not console.is_terminal:
+        yield _stages(console)
+        return
     columns = (
         TextColumn("{task.description:<11}"),
         BarColumn(bar_width=10),
@@ -63,10 +71,10 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
         TimeColumn(),
         TextColumn("{task.fields[metrics]}"),
     )
-    progress, tasks = Progress(*columns, console=console or stderr_console()), {}
+    progress, tasks = Progress(*columns, console=console), {}
 
     def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
-        if progress.console.is_terminal and not progress.live.is_started:
+        if not progress.live.is_started:
             progress.start()
         if phase not in tasks:
             tasks[phase] = progress.add_task(phase, total=total, metrics="")
@@ -78,12 +86,40 @@ def progress_bar(console: Console | None = None) -> Iterator[OnProgress]:
         # Nothing is drawn, not even an empty line, for what is refused at once.
         progress.live.transient = not any(task.completed for task in progress.tasks)
         raise
-    else:
-        if tasks and not progress.live.is_started:
-            progress.console.print(progress.get_renderable())
     finally:
         if progress.live.is_started:
             progress.stop()
+
+
+def _stages(console: Console) -> OnProgress:
+    """A callback for logs: a line as a stage begins, one as it ends, and now and then one between."""
+    begun: dict[str, float] = {}
+    ended: set[str] = set()
+    last = time.monotonic()
+
+    def show(phase: str, done: int, total: int, metrics: dict[str, float]) -> None:
+        nonlocal last
+        now, over = time.monotonic(), done >= total
+        if over and phase in ended - begun.keys():
+            return  # it was told before
+        taken = now - begun.get(phase, now)
+        worth_it = total > 1 or taken >= WORTH_A_LINE
+        if phase not in begun and not over:
+            words = "" if phase == WHERE_MISTAKES_SHOW else f"{phase} …"
+        elif (over and worth_it) or now - last >= SECONDS_BETWEEN_LINES:
+            counted = f" {done:,}/{total:,}," if total > 1 else ""
+            words = f"{phase}{'' if over else ' …'}{counted} {_clock(taken)} {_brief(metrics)}".rstrip()
+        else:
+            words = ""
+        if words:
+            console.print(words)
+            last = now
+        begun.setdefault(phase, now)
+        if over:
+            del begun[phase]
+            ended.add(phase)
+
+    return show
 
 
 def _brief(metrics: dict[str, float]) -> str:

@@ -33,6 +33,8 @@ def reach_table(outcome: ReachOutcome) -> Table:
         table.add_row("success", f"{result['success']:.1%}", about)
     else:
         table.add_row("success", "-", "there is data, and no environment with goals to act in")
+    if result.get("goals_outside"):
+        table.add_row("  outside", str(result["goals_outside"]), "goals the data never came near: failed")
     if result["by_task"]:
         table.add_row(
             "  by task", " ".join(f"{share:.0%}" for share in result["by_task"]), "OGBench's tasks 1 to 5"
@@ -67,8 +69,9 @@ def draw_reach(outcome: ReachOutcome, folder: Path) -> list[Path]:
     if episodes is None:
         return save_figures(figures, folder)
     goal = episodes.goals[_shown(outcome)]
-    steps = reacher.distance(reacher.landmarks.observations, goal)
-    figures["goal"] = plots.draw_steps_to(landmarks, steps, goal[drawn])
+    if not reacher.outside(goal)[0]:
+        steps = reacher.distance(reacher.landmarks.observations, goal)
+        figures["goal"] = plots.draw_steps_to(landmarks, steps, goal[drawn])
     some = np.unique(np.linspace(0, len(episodes.reached) - 1, MOST_PATHS).astype(int))
     paths = episodes.paths[:, some][..., drawn]
     figures["paths"] = plots.draw_walks(
@@ -78,10 +81,11 @@ def draw_reach(outcome: ReachOutcome, folder: Path) -> list[Path]:
 
 
 def _shown(outcome: ReachOutcome) -> int:
-    """The longest walk that arrived, else the first."""
+    """The longest walk that arrived, else the first with a goal that the data came near."""
     assert outcome.episodes is not None
     reached, steps = outcome.episodes.reached, outcome.episodes.steps
-    return int(np.argmax(np.where(reached, steps, -1)))
+    failed = np.where(outcome.reacher.outside(outcome.episodes.goals), -2, -1)
+    return int(np.argmax(np.where(reached, steps, failed)))
 
 
 def _walk(outcome: ReachOutcome, drawn: list[int], landmarks: np.ndarray) -> dict[str, Figure]:

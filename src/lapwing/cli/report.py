@@ -10,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing import plots
-from lapwing.cli.verdict import excess, names_of, trusted_indices, verdict_of
+from lapwing.cli.verdict import excess, inside, names_of, trusted_indices, verdict_of
+from lapwing.data.extent import CELLS
 from lapwing.envs.arena import Arena
 from lapwing.envs.simulator import goal_observation, point_observations
+from lapwing.laplacian.closed_form import BETTER
 from lapwing.laplacian.evaluate import FIRST_EIGENFUNCTIONS
 from lapwing.laplacian.held_out import CLEARLY
 from lapwing.laplacian.representation import Representation
@@ -28,6 +30,8 @@ SOME_STATES = 4_000
 """So many states of data are drawn."""
 IRREVERSIBLE = 0.1
 """From this share on, what has no way back matters."""
+MOST_INSIDE = 4
+"""Of so many features the range is told."""
 _ROWS = (
     (
         "gap",
@@ -61,6 +65,7 @@ def summary_table(outcome: Outcome) -> Table:
             table.add_row(label, f"{result[name]:.4g}", note)
     _add_held_out(table, result.get("held_out"))
     _add_flow(table, result)
+    _add_extent(table, result.get("extent"))
     truly = "true steps" if outcome.target.arena is None else "the shortest path to the goal"
     for name, value in (result["distance_correlation"] or {}).items():
         table.add_row(f"distance, {name}", f"{value:.3f}", f"rank correlation with {truly}")
@@ -133,9 +138,24 @@ def _add_flow(table: Table, result: dict[str, Any]) -> None:
         )
 
 
+def _add_extent(table: Table, extent: dict[str, Any] | None) -> None:
+    """How much of its observation space the data comes to, and the features that stay well inside."""
+    if extent is None:
+        return
+    if extent["covered"] is not None:
+        lattice = " × ".join([str(CELLS)] * len(extent["bounds"]))
+        others = "" if extent["covered"] == 1 else "; others were not seen, or hold no state"
+        about = f"of {lattice} cells of the observation space{others}"
+        table.add_row("covered", f"{extent['covered']:.0%}", about)
+    for feature, seen, bounds in inside(extent)[:MOST_INSIDE]:
+        values, of = (f"{low:.3g} to {high:.3g}" for low, high in (seen, bounds))
+        table.add_row(f"  feature {feature}", values, f"seen, of {of} in the observation space")
+
+
 def tried_table(tried: list[dict[str, Any]]) -> Table:
     """What was tried on validation episodes, the chosen one first."""
-    table = Table(title="tried on validation episodes", box=None, title_justify="left")
+    rule = f"lower is better, and what costs more must be lower by {1 - BETTER:.0%} (docs/closed_form.md)"
+    table = Table(title=f"tried on validation episodes: {rule}", box=None, title_justify="left")
     table.add_column("sum of eigenvalues", style="cyan", justify="right")
     table.add_column("what")
     for number, trial in enumerate(tried):

@@ -1,13 +1,13 @@
 """Running a command in a run folder: its progress, its log, and the final report."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lapwing.cli.arguments import Learn, Options, Reach, RunOptions, Train, TrainInArena
-from lapwing.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -25,8 +25,6 @@ def run_in_folder(
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.compilation import kept_programs
 
-    if command.resume and command.out is None:
-        raise ConfigError("resume needs --out, the folder of the run to resume")
     console, out = stderr_console(), command.out or new_folder(command.target, ending)
     options = {"out": out, "overwrite": command.overwrite, "resume": command.resume}
     with kept_programs():
@@ -78,13 +76,28 @@ def held(out: Path) -> Iterator[None]:
 
 def new_folder(target: str, ending: str = "") -> Path:
     """runs/FourRoom, or runs/FourRoom-2 and so on where that is taken."""
-    own = target.rpartition(".py:")[2]  # of gym:FILE.py:CLASS, the class
-    name = Path(own.replace(":", "-")).stem + ending
+    name = _folder_name(target) + ending
     taken = [
         Path("runs") / name,
         *(Path("runs") / f"{name}-{number}" for number in range(2, 10_000)),
     ]
     return next(path for path in taken if not path.exists())
+
+
+def _folder_name(target: str) -> str:
+    """What a target is called among folders, without what shells and paths have a use for.
+
+    Example:
+        >>> _folder_name("minari:mountaincar/sticky-v0"), _folder_name("data/walks.npz")
+        ('minari-mountaincar-sticky-v0', 'walks')
+        >>> _folder_name("ogbench:pointmaze-medium-navigate,episodes=100"), _folder_name("gym:my.py:Mine")
+        ('ogbench-pointmaze-medium-navigate-episodes-100', 'Mine')
+    """
+    own = target.rpartition(".py:")[2]  # of gym:FILE.py:CLASS, the class
+    scheme, _, rest = own.partition(":")
+    by_name = scheme in ("gym", "minari", "ogbench") and not rest.startswith((".", "/", "~"))
+    name = own if by_name else Path(own.replace(":", "-")).stem
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "run"
 
 
 def show_run(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from lapwing.cli.program import program
 from lapwing.laplacian.agreement import NO_EIGENVALUE
 from lapwing.laplacian.barriers import unresolved
 from lapwing.laplacian.held_out import CLEARLY, changes_as_by_chance
@@ -17,6 +18,8 @@ ALMOST = 0.02
 """A cosine is as high as the data allows if it is lower by no more than this."""
 MOST = 0.9
 """With this share of the eigenfunctions as they should be, there is nothing to mend."""
+WELL_INSIDE = 0.8
+"""A feature whose range is less than this share of its bounds' stays well inside of them."""
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -79,11 +82,31 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         words += f". φ lacks something: the reference does better, {_lower(ratio)} on held-out episodes"
         return Verdict(f"{words}.", _against_lacking(result["settings"]))
     if len(trusted) >= MOST * dim and not few:
-        return Verdict(f"{words}.", _use(result))
+        return Verdict(f"{words}{_as_far(result)}.", _use(result))
     more = "more episodes (--transitions, where they are collected)"
     first = leading(trusted)
     smaller = f"try --dim {first}, or {more}" if 2 < first < dim else more
-    return Verdict(f"{words}.", f"{smaller}. Distances use what can be trusted alone.")
+    return Verdict(f"{words}{_as_far(result)}.", f"{smaller}. Distances use what can be trusted alone.")
+
+
+def _as_far(result: dict[str, Any]) -> str:
+    """That held-out episodes judge where the data goes, and no further."""
+    extent, words = result.get("extent") or {}, ", as far as the data goes"
+    covered = extent.get("covered")
+    if covered is not None and covered < MOST:
+        return f"{words}: it comes to {covered:.0%} of the observation space"
+    features = ", ".join(str(feature) for feature, _, _ in inside(extent)) if extent else ""
+    return f"{words}: of features {features} it saw a part of the observation space" if features else words
+
+
+def inside(extent: dict[str, Any]) -> list[tuple[int, list[float], list[float]]]:
+    """The features that stay well inside of their bounds, with what was seen and the bounds."""
+    pairs = zip(extent["ranges"], extent["bounds"], strict=True)
+    return [
+        (feature, seen, bounds)
+        for feature, (seen, bounds) in enumerate(pairs)
+        if None not in bounds and seen[1] - seen[0] < WELL_INSIDE * (bounds[1] - bounds[0])
+    ]
 
 
 def _zeros(eigenvalues: Sequence[float]) -> list[int]:
@@ -132,7 +155,7 @@ def _by_gap(result: dict[str, Any]) -> Verdict:
 def _use(result: dict[str, Any]) -> str:
     run = result["run"]
     return (
-        f'lapwing explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
+        f'{program()} explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
         f'lapwing.LaplacianReward(env, "{run}", goal).'
     )
 

@@ -130,7 +130,10 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _check_kind(path: Path, start: bytes) -> None:
     if start.startswith(npy.MAGIC_PREFIX):
-        raise DatasetError(f"{path} is a single array, not an .npz file; save it with numpy.savez")
+        raise DatasetError(
+            f"{path} is a single array, and where episodes end is needed too; write both with "
+            'numpy.savez("data.npz", observations=…, lengths=…)'
+        )
     if start[:1] == b"\x80" and start[1:2] <= b"\x05":  # the opcode PROTO of pickle, and its version
         raise _pickled(path)
     # zipfile looks at the end of a file only, and so takes a program with an archive behind it.

@@ -79,7 +79,10 @@ class Experience:
         checked, checked_table = checked_observations(given, table)
         if counts.max() > len(checked) or counts.sum() != len(checked):  # of forged lengths a sum overflows
             total = sum(counts.tolist())
-            raise DatasetError(f"lengths add up to {total}, but there are {len(checked)} observations")
+            raise DatasetError(
+                f"lengths add up to {total}, but there are {len(checked)} observations; give the number of "
+                "observations in each episode, its last one included"
+            )
         followed_by = checked_actions(actions, counts), checked_rewards(rewards, counts)
         seen = checked if checked_table is None else checked_table
         self._set(checked, counts, checked_table, *followed_by, _checked_shrinking(shrunk, seen.shape[1:]))

@@ -6,13 +6,14 @@ the remedy.
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from lapwing.data.extent import bounds_of
 from lapwing.data.shrink import Shrinking, shrinking_of
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
 
@@ -53,6 +54,8 @@ class View:
     channels_first: bool = False
     shrinking: Shrinking | None = None
     """How images become smaller, if they do."""
+    bounds: tuple[tuple[float, float], ...] | None = field(default=None, compare=False)
+    """Of each feature of a vector, as the space declares them."""
 
     def pick(self, observations: Any) -> Any:
         """The part of an observation, or of a batch, that φ sees, as the space has it."""
@@ -136,7 +139,7 @@ def view_of(space: gymnasium.Space, key: str | None = None) -> View:
     if isinstance(space, spaces.Box) and len(shape) == 2 and dtype == np.uint8:
         return View("image", (*shape, 1), shape, dtype, key)
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
-        return View("vector", (int(np.prod(shape)),), shape, dtype, key)
+        return View("vector", (int(np.prod(shape)),), shape, dtype, key, bounds=bounds_of(space))
     raise ConfigError(
         f"observations of type {type(space).__name__} cannot be embedded; wrap the environment so that "
         "it gives a Box, Discrete, MultiDiscrete, MultiBinary or Dict observation "

@@ -49,7 +49,7 @@ class OGBenchData:
         if self.name not in _NAMES:
             raise ConfigError(
                 f"ogbench:{self.name} cannot be made again, only the data of the point mazes can; "
-                f"{nearest(str(self.name), _NAMES)}"
+                f"{_hint(str(self.name))}"
             )
         checked("seed", self.seed, whole=True, least=0, below=2**32)
         if self.episodes is not None:
@@ -126,9 +126,15 @@ def open_ogbench(name: str) -> Path | OGBenchData:
     if dataset not in _NAMES:
         raise ConfigError(
             f"no data set {dataset!r} of OGBench: it is not in {data_folder()} (OGBENCH_DATA names another "
-            f"folder), and only the data of the point mazes can be made again; {nearest(dataset, _NAMES)}"
+            f"folder), and only the data of the point mazes can be made again; {_hint(dataset)}"
         )
     return OGBenchData(dataset, **given)
+
+
+def _hint(dataset: str) -> str:
+    """The nearest name; for another robot or task none is near, however it is spelled."""
+    point_maze = nearest(dataset.partition("-")[0], ("pointmaze",)).startswith("did")
+    return nearest(dataset, _NAMES) if point_maze else "put the file there"
 
 
 def data_folder() -> Path:

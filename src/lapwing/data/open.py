@@ -102,10 +102,21 @@ def check_settings(source: Source, settings: LearnSettings, policy: Policy | Non
     for name, kinds in _APPLIES_TO.items():
         value = getattr(settings, name)
         if not isinstance(source, kinds) and value != getattr(PRESETS[settings.preset], name):
-            fitting = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
             raise ConfigError(
-                f"{name}={value!r} goes with {fitting}, and this target is {kind_of(source)}; leave it out"
+                f"{name}={value!r} goes with {_listed(kinds)}, not with {kind_of(source)}; leave it out"
             )
+
+
+def _listed(kinds: tuple[type, ...]) -> str:
+    """Kinds of sources in words.
+
+    Example:
+        >>> _listed((Maze, GymEnv, gymnasium.Env)), _listed((GymEnv,))
+        ('mazes and environments', 'environments by name')
+    """
+    by_name = gymnasium.Env not in kinds
+    known = [_KINDS[kind] for kind in kinds if kind in _KINDS and (by_name or kind is not GymEnv)]
+    return " and ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)
 
 
 def _from_maze(maze: Maze, settings: LearnSettings) -> Experience:

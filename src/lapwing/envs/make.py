@@ -88,6 +88,15 @@ def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
         raise ConfigError(f"name the class or function too: gym:{env_id}:NAME")
     if module.endswith(".py"):
         return partial(_made, env_id, _maker_in(Path(module), name))
+    check_registered(env_id)
+    return partial(_made, env_id, partial(gymnasium.make, name))
+
+
+def check_registered(env_id: str) -> None:
+    """Refuse an id that is not registered, nor by the module before it; one in a file is not looked for."""
+    module, _, name = env_id.rpartition(":")
+    if env_id.endswith(".py") or module.endswith(".py"):
+        return
     if module:
         import_module(module)
     if name not in gymnasium.registry:
@@ -95,9 +104,8 @@ def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     if name not in gymnasium.registry:
         hint = nearest(name, gymnasium.registry)
         hint = hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
-        remedy = "" if module else f"; if a package registers it, name that too: gym:PACKAGE:{name}"
+        remedy = "" if module else f" (if a package registers it, name that too: gym:PACKAGE:{name})"
         raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}{remedy}")
-    return partial(_made, env_id, partial(gymnasium.make, name))
 
 
 def _made(env_id: str, make: Callable[[], AnyEnv]) -> AnyEnv:

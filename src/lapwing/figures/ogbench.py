@@ -18,8 +18,7 @@ from lapwing.plots import draw_success_table
 from lapwing.progress import OnProgress, uncounted
 from lapwing.reaching.build import DIM, build_reacher, check_actions, without_chance
 from lapwing.reaching.build import recipe as reach_recipe
-from lapwing.reaching.worlds import roll_out
-from lapwing.runs.reach import by_task, run_reach, world_of
+from lapwing.runs.reach import by_task, evaluate_reacher, more_data, run_reach, world_of
 from lapwing.settings.reach import ReachSettings
 from lapwing.timing import stopwatch
 
@@ -129,7 +128,7 @@ def _with_other_phi(
         reacher = build_reacher(experience, phi, settings, name=target.name, on_progress=on_progress)
     world, count = world_of(reacher, target, data)
     assert world is not None
-    episodes = roll_out(reacher.act, world, count, settings.seed)
+    episodes = evaluate_reacher(reacher, world, count, settings.seed, more_data(data))
     return _measured(by_task(episodes) or [], watch.working + watch.compiling)
 
 

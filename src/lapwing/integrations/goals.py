@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from lapwing.data.extent import why_no_state
 from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import checked_batch
@@ -113,6 +114,7 @@ class RewardShaper:
         learned = None if representation is None else as_representation(representation)
         self._forward: Forward | None = None
         self._coverage: Coverage | None = None
+        self._ranges: list[list[float]] | None = None
         self._measure = euclidean
         if learned is not None and form in SHAPED_BY_PHI:
             filter = chosen_filter(filter, learned)
@@ -122,7 +124,7 @@ class RewardShaper:
                 sizes = (np.sum(learned.filter_weights(name) ** 2) for name in ("hitting", "commute"))
                 filter, scale = "commute", scale * float(np.divide(*sizes))
             self._forward = Forward(learned, filter)
-            self._coverage = Coverage.of(learned, filter)
+            self._coverage, self._ranges = Coverage.of(learned, filter), learned.config.get("ranges")
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
@@ -174,7 +176,7 @@ class RewardShaper:
             z = np.where(rows, z, self._z)
             phi = None if phi is None else np.where(rows, phi, self._goal_phi)
         self._space, self._z, self._goal_phi = space, z, phi
-        self._warn_if_thinly_sampled()
+        self._warn_if_thinly_sampled(embedded, in_space=not space.embeds_z)
 
     def distances(self, observations: Any) -> ToGoal:
         """The distances of observations, as the environment gives them, to the goals."""
@@ -234,15 +236,18 @@ class RewardShaper:
         """φ in float64, as distances are computed; None where the form uses none."""
         return None if self._forward is None else self._forward(seen).astype(np.float64)
 
-    def _warn_if_thinly_sampled(self) -> None:
-        """Say once if φ was learned from hardly any state near the goal."""
+    def _warn_if_thinly_sampled(self, goal: Any, *, in_space: bool) -> None:
+        """Say once if φ was learned from hardly any state near the goal, or if it may be none."""
+        if self._coverage is None:
+            return
+        no_state = why_no_state(goal, self._ranges, self.view.bounds if in_space else None)
         remedy = (
             "collect past termination (past_termination=True), in longer episodes, from other starts, or "
             "with a policy that comes to the goal"
         )
         many = self.follows_goal or len(self._batch) > 0
-        if self._coverage and warn_if_thin(
-            self._coverage, self._goal_phi, remedy, of_many=many, stacklevel=5
+        if warn_if_thin(
+            self._coverage, self._goal_phi, remedy, of_many=many, no_state=no_state, stacklevel=5
         ):
             self._coverage = None
 

@@ -75,7 +75,13 @@ class Coverage:
 
 
 def warn_if_thin(
-    coverage: Coverage | None, goals: np.ndarray, remedy: str, *, of_many: bool = False, stacklevel: int
+    coverage: Coverage | None,
+    goals: np.ndarray,
+    remedy: str,
+    *,
+    of_many: bool = False,
+    no_state: str | None = None,
+    stacklevel: int,
 ) -> bool:
     """Warn if φ was learned from hardly any state near a goal.
 
@@ -84,11 +90,19 @@ def warn_if_thin(
         goals: φ of the goal, or of several.
         remedy: what to do about it.
         of_many: whether many goals are asked after, one by one.
+        no_state: what speaks against the goal being a state at all; it is warned of in any case.
         stacklevel: as `warnings.warn` takes it, counted from the caller.
 
     Returns:
         Whether it warned.
     """
+    if no_state is not None:
+        warnings.warn(
+            f"the goal may not be a state at all: {no_state}; give an observation of the environment",
+            LapwingWarning,
+            stacklevel=stacklevel + 1,
+        )
+        return True
     times = None if coverage is None else coverage.times_too_far(goals, of_many=of_many)
     if times is None:
         return False

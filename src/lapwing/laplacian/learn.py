@@ -12,6 +12,7 @@ import numpy as np
 
 from lapwing._version import __version__
 from lapwing.data.experience import Experience
+from lapwing.data.extent import ranges_of
 from lapwing.errors import LapwingWarning
 from lapwing.laplacian import closed_form, hosts
 from lapwing.laplacian.bumps import Bumps
@@ -232,6 +233,7 @@ def represent(
             "arena": target.arena.description() if target.arena else None,
             "settings": settings.as_json(),
             "rank": ritz.rank,
+            "ranges": ranges_of(target.different_observations),
             "fitted_on_held_out": False,
             "provenance": {
                 "lapwing": __version__,

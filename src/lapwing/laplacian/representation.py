@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from lapwing.data.extent import far_outside
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.laplacian.batches import as_batch, embed_batch, embed_jax
 from lapwing.laplacian.distances import (
@@ -151,8 +153,30 @@ class Representation:
         """
         filter = self.default_filter if filter is None else filter
         check_distance(filter, t)
-        ends = (self.coordinates(end, filter, t=t, trusted_only=trusted_only) for end in (a, b))
+        ends = [self.coordinates(end, filter, t=t, trusted_only=trusted_only) for end in (a, b)]
+        self._warn_if_far_outside(a, b)
         return measure_of(filter)(*ends)
+
+    def _warn_if_far_outside(self, *observations: Any) -> None:
+        """Say once if a state is far outside of the ranges that φ was learned from: φ knows nothing there."""
+        ranges = self.config.get("ranges")
+        if not ranges or "ranges" in self._warned:
+            return
+        for given in observations:
+            if isinstance(given, Tracer):
+                continue
+            feature = far_outside(given, ranges)
+            if feature is not None:
+                self._warned.append("ranges")
+                low, high = ranges[feature]
+                warnings.warn(
+                    "a state is far outside of the data that φ was learned from, so its distance means "
+                    f"nothing: feature {feature} was between {low:.3g} and {high:.3g}; learn from data that "
+                    "comes there, or see whether the state is in the same units",
+                    LapwingWarning,
+                    stacklevel=3,
+                )
+                return
 
     def coordinates(
         self, observations, filter: Distance, *, t: float | None = None, trusted_only: bool = True
@@ -204,7 +228,7 @@ class Representation:
         kept = trusted_mask(self.config.get("trusted") if trusted_only else None, self.dim)
         if kept.any():
             return kept
-        if not self._warned:
+        if "trusted" not in self._warned:
             self._warned.append("trusted")
             warnings.warn(
                 "no eigenfunction but the constant is trusted, so the distance is made of all of them; learn "
@@ -302,6 +326,8 @@ def representation_from(
     with fitting_description(path):
         spec = EncoderSpec.from_json(described["encoder"])
         trusted_mask(described["config"].get("trusted"), len(tensors["eigenvalues"]))
+        if described["config"].get("ranges") is not None:
+            np.array(described["config"]["ranges"], np.float64).reshape(*spec.shape, 2)
         return Representation(
             encoder=filled(encoder_skeleton(spec), tensors, "encoder", path),
             spec=spec,

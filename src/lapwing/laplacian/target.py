@@ -14,6 +14,7 @@ from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
 from lapwing.data.memory_map import BYTES_AT_ONCE
 from lapwing.data.minari import MinariData
+from lapwing.data.observations import View
 from lapwing.data.ogbench import OGBenchData
 from lapwing.data.open import check_settings, open_experience
 from lapwing.data.shards import is_sharded
@@ -67,6 +68,8 @@ class Target:
     """The weights of a graph over `states`, where the walk on it is what is learned from."""
     shards: Shards | None = None
     """What sums are over, where the experience is a sample of it."""
+    bounds: tuple[tuple[float, float], ...] | None = None
+    """Of each feature, as the observation space of an environment declares them."""
     _eigenpairs: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False)
     _studies: dict[tuple[int, int], Study] = field(default_factory=dict, init=False)
 
@@ -82,6 +85,13 @@ class Target:
             return self.states.shape[1:]
         assert self.experience is not None
         return self.experience.observation_shape
+
+    @property
+    def different_observations(self) -> np.ndarray:
+        """Every observation of the data, those of enumerated states once."""
+        if self.states is not None:
+            return self.states
+        return self.learned_from.observations
 
     @property
     def extends_eigenvectors(self) -> bool:
@@ -224,13 +234,19 @@ def open_target(
             return _of_maze(source, settings, None)
     if isinstance(source, DataFile) and is_sharded(source.path):
         return _of_shards(source, settings)
+    views: list[View] = []
+
+    def on_view(view: View) -> None:
+        views.append(view)
+        announce(view.shape, settings.transitions, settings, view.shrinking)
+
     experience = open_experience(
         source,
         settings,
         policy=policy,
         collected=collected,
         on_progress=on_progress,
-        on_view=lambda view: announce(view.shape, settings.transitions, settings, view.shrinking),
+        on_view=on_view,
     )
     if isinstance(source, Maze):
         return _of_maze(source, settings, experience)
@@ -238,7 +254,8 @@ def open_target(
         return _with_held_out(Target(source.name, experience, arena=source), settings)
     if isinstance(source, Plane):
         return _with_held_out(Target(source.name, experience, plane=source), settings)
-    return _of_data(source, experience, settings)
+    target = _of_data(source, experience, settings)
+    return dataclasses.replace(target, bounds=views[0].bounds) if views else target
 
 
 def _of_maze(maze: Maze, settings: LearnSettings, experience: Experience | None) -> Target:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
+from lapwing.data.extent import why_no_state
 from lapwing.errors import ConfigError
 from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.representation import Representation
@@ -166,19 +167,33 @@ class Reacher:
         if self._coverage and self.representation is not None:
             embedded = np.asarray(self.representation.embed(goals, "commute"))
             remedy = "collect data that comes to the goal, and goes on from there"
-            if warn_if_thin(self._coverage[0], embedded, remedy, of_many=True, stacklevel=6):
+            no_state = why_no_state(goals, self.representation.config.get("ranges"))
+            if warn_if_thin(
+                self._coverage[0], embedded, remedy, of_many=True, no_state=no_state, stacklevel=6
+            ):
                 self._coverage.clear()
+
+    def outside(self, goals: Any) -> np.ndarray:
+        """Which goals of a batch are far from all that the data visited: those that `act` refuses."""
+        return self._far(self._apart(self.places(self._batch(goals, "goal")[0])[1]))
+
+    def _apart(self, features: np.ndarray) -> np.ndarray:
+        """How far each row is from each landmark."""
+        return np.sqrt(squared_distances(features, self.landmarks.features))
+
+    def _far(self, apart: np.ndarray) -> np.ndarray:
+        return np.asarray((apart > OUTSIDE * self.landmarks.radii + ROUNDING).all(axis=1))
 
     def _check_inside(self, goals: np.ndarray, features: np.ndarray) -> None:
         """Refuse a goal that is far from all that the data visited."""
-        apart = np.sqrt(squared_distances(features, self.landmarks.features))
-        outside = (apart > OUTSIDE * self.landmarks.radii + ROUNDING).all(axis=1)
+        apart = self._apart(features)
+        outside = self._far(apart)
         if outside.any():
             row = int(np.argmax(outside))
             nearest = self.landmarks.observations[apart[row].argmin()]
             raise ConfigError(
-                f"the goal {_short(goals[row])} is outside of what the data visited; the nearest landmark is "
-                f"{_short(nearest)}"
+                f"the goal {short(goals[row])} is outside of what the data visited; the nearest landmark is "
+                f"{short(nearest)}"
             )
 
     def _no_way(self, here: np.ndarray, there: np.ndarray) -> str:
@@ -234,7 +249,8 @@ def _plain(action: Any) -> Any:
     return int(action) if np.ndim(action) == 0 else action
 
 
-def _short(observation: np.ndarray) -> str:
+def short(observation: np.ndarray) -> str:
+    """An observation in a sentence: its first numbers."""
     flat = np.ravel(observation)
     shown = ", ".join(f"{number:.3g}" for number in flat[:4])
     return f"({shown}{', …' if flat.size > 4 else ''})"

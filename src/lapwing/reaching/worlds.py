@@ -1,5 +1,6 @@
 """Where a reacher is evaluated: starts, goals, and many episodes stepped at once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -220,7 +221,14 @@ def _of_space(space: gymnasium.Space, action: np.ndarray) -> Any:
     return action
 
 
-def roll_out(policy: Any, world: World, count: int, seed: int) -> Episodes:
+def roll_out(
+    policy: Any,
+    world: World,
+    count: int,
+    seed: int,
+    *,
+    outside: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Episodes:
     """Episodes of a policy, from (observations, goals) to actions, until each is at its goal.
 
     Args:
@@ -228,13 +236,15 @@ def roll_out(policy: Any, world: World, count: int, seed: int) -> Episodes:
         world: where.
         count: how many episodes.
         seed: of starts, goals and chance.
+        outside: says which goals the policy would refuse; such an episode fails where it starts.
     """
     starts, goals = world.begin(count, np.random.default_rng([seed, 3]))
+    refused = np.zeros(count, bool) if outside is None else outside(goals)
     reached, taken = world.there(np.arange(count)).copy(), np.full(count, world.steps)
     taken[reached] = 0
     seen, paths = starts.copy(), [starts]
     for step in range(1, world.steps + 1):
-        active = np.flatnonzero(~reached)
+        active = np.flatnonzero(~reached & ~refused)
         if not len(active):
             break
         seen = seen.copy()

@@ -27,6 +27,7 @@ from lapwing.runs.formats import (
     check_result,
     row_format,
 )
+from lapwing.runs.taken import CONFIG, RESULT, check_exclusive, check_there, claims_to_be_ours, taken
 from lapwing.settings.checks import SavedSettings
 
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
@@ -52,7 +53,7 @@ class RunFolder:
 
     @property
     def _config(self) -> Path:
-        return self.path / "config.json"
+        return self.path / CONFIG
 
     @property
     def experience(self) -> Path:
@@ -102,7 +103,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether everything has been done."""
-        return storage.is_file(self.path / "result.json")
+        return storage.is_file(self.path / RESULT)
 
     @contextmanager
     def opened(self, config: dict[str, Any], *, overwrite: bool, resume: bool) -> Iterator[bool]:
@@ -110,19 +111,13 @@ class RunFolder:
 
         Nothing in the folder is changed: `begin` does that, when there is something to put in its place.
         """
-        if overwrite and resume:
-            raise ConfigError("overwrite and resume exclude each other; give one of them")
+        check_exclusive(overwrite=overwrite, resume=resume)
         self._holds_a_run()  # refuses a folder that is not ours before anything is put there
         new = storage.make_folder(self.path)
         with storage.lock(self.path), self._removed_on_failure(new):
             there = self._holds_a_run()
             if there and not (overwrite or resume):
-                state = "a finished" if self.finished else "an unfinished"
-                remedy = "" if self.finished else "resume it with --resume, "
-                raise ConfigError(
-                    f"{self.path} holds {state} run; {remedy}choose another --out, or replace it "
-                    "with --overwrite"
-                )
+                raise taken(self.path)
             if there and resume:
                 self._check_same(config)
             if there and overwrite:
@@ -160,8 +155,9 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """What config.json says; a folder that is no run, or of another version, is refused."""
+        check_there(self.path)
         if not self.begun:
-            raise ConfigError(f"{self.path} is not a run folder: it has no config.json")
+            raise ConfigError(f"{self.path} is not a run folder: it has no {CONFIG}")
         config = storage.read_json(self._config)
         if not (isinstance(config, dict) and config.get("format") == WITHOUT_DIGESTS):
             check_format(self._config, config, FOLDER_FORMAT)
@@ -252,7 +248,7 @@ class RunFolder:
     def _holds_a_run(self) -> bool:
         """Whether a run was begun here; anything else that is here is not ours to touch."""
         try:
-            if self.begun and _claims_to_be_ours(storage.read_json(self._config)):
+            if self.begun and claims_to_be_ours(storage.read_json(self._config)):
                 self.config()
                 return True
         except CheckpointError as error:
@@ -340,10 +336,6 @@ def load(path: str | Path) -> Representation:
         command = "train" if is_agent else "learn"
         raise ConfigError(f"{path} holds an unfinished run; resume it with lapwing {command} … --resume")
     return load_representation(folder.representation)
-
-
-def _claims_to_be_ours(content: Any) -> bool:
-    return isinstance(content, dict) and {"format", "version", "target"} <= content.keys()
 
 
 def _difference(path: Path, name: str, there: Any, here: Any) -> str:

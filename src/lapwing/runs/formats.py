@@ -47,6 +47,14 @@ class HeldOut(TypedDict):
     spread: list[float]
 
 
+class Extent(TypedDict):
+    """Which part of its observation space the data comes to."""
+
+    ranges: list[tuple[float, float]]
+    bounds: list[tuple[float | None, float | None]]
+    covered: float | None
+
+
 class LearnResult(TypedDict):
     """result.json of `lapwing learn`."""
 
@@ -70,6 +78,7 @@ class LearnResult(TypedDict):
     irreversibility: NotRequired[float | None]
     parts: NotRequired[int | None]
     barriers: NotRequired[Barriers | None]
+    extent: NotRequired[Extent | None]
     learn_seconds: float
     compile_seconds: float
     settings: ResolvedSettings
@@ -121,6 +130,7 @@ class ReachResult(TypedDict):
     success: float | None
     episodes: int
     mean_steps: float | None
+    goals_outside: NotRequired[int]
     by_task: list[float] | None
     landmarks: int
     edges: int

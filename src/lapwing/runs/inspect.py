@@ -31,6 +31,13 @@ from lapwing.settings.learn import LearnSettings
 MOST_COMPARED = 100_000
 """So many observations are compared to tell how often they repeat."""
 SHOWN_FEATURES = 12
+FEWEST_STEPS, MOST_STEPS, AS_BY_CHANCE = 500, 20_000, 0.9
+"""By so many steps it is judged whether rows are in order: between independent ones features change by twice
+their variance, and this share of it leaves room for chance."""
+NO_ORDER = (
+    "observations that follow each other are no more alike than any two; see whether the rows are in the "
+    "order of time"
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,8 @@ def inspect(source: str | Path, observation_key: str | None = None, keys: tuple[
         )
     facts = {} if found.observations is None else _facts(found)
     problem, plan, remarks = _plan(named, settings)
-    return Inspection(str(source), found.arrays, facts, problem, plan, (*found.remarks, *remarks))
+    noise = (NO_ORDER,) if problem is None and _is_unordered(found) else ()
+    return Inspection(str(source), found.arrays, facts, problem, plan, (*found.remarks, *remarks, *noise))
 
 
 class Found(NamedTuple):
@@ -176,11 +184,28 @@ def _numbers(observations: np.ndarray, lengths: np.ndarray | None) -> dict[str, 
     if observations.ndim > 2:
         ranges = np.array([[ranges[:, 0].min(), ranges[:, 1].max()]])
     shown = [None if low > high else [low, high] for low, high in ranges[:SHOWN_FEATURES].tolist()]
-    found: dict[str, Any] = {"not_finite": bad, "ranges": shown}
+    found: dict[str, Any] = {"not_finite": bad}
     if first is not None and lengths is not None and lengths.sum() == len(observations):
         episode = int(np.searchsorted(np.cumsum(lengths), first, side="right"))
         found["first_not_finite"] = [episode, first - int(lengths[:episode].sum())]
-    return found
+    return found | {"ranges": shown}
+
+
+def _is_unordered(found: Found) -> bool:
+    """Whether no feature of vectors changes less in a step than between any two observations."""
+    observations, lengths = found.observations, found.lengths
+    if observations is None or lengths is None or observations.ndim != 2 or observations.dtype.kind != "f":
+        return False
+    ends = np.cumsum(lengths) - 1
+    here = np.setdiff1d(np.arange(len(observations) - 1), ends)
+    if len(here) < FEWEST_STEPS:
+        return False
+    here = np.sort(np.random.default_rng(0).choice(here, min(len(here), MOST_STEPS), replace=False))
+    before, after = (np.asarray(observations[rows], np.float64) for rows in (here, here + 1))
+    spread = before.var(axis=0)
+    moves = spread > 0
+    changes = np.mean((after - before) ** 2, axis=0)
+    return bool(moves.any()) and bool(np.all(changes[moves] >= AS_BY_CHANCE * 2 * spread[moves]))
 
 
 def _distinct(observations: np.ndarray) -> float:

@@ -9,6 +9,7 @@ from lapwing._version import __version__
 from lapwing.compilation import kept_programs
 from lapwing.data.collect import Policy, Progress
 from lapwing.data.experience import Experience
+from lapwing.data.extent import extent_of
 from lapwing.data.shards import is_sharded
 from lapwing.data.source import DataFile, Source, describe, read_source, recall_to_collect
 from lapwing.errors import ConfigError
@@ -136,6 +137,7 @@ def run(
             "learn_seconds": trained.learn_seconds,
             "compile_seconds": begun["compile_seconds"] + trained.compile_seconds,
             "prepare_seconds": begun["prepare_seconds"] + trained.prepare_seconds,
+            "extent": begun.get("extent"),
             "surviving_dimensions": _last(folder.metrics(), "surviving_dimensions"),
             "eigenvalues_of_objective": representation.config.get("eigenvalues_of_objective"),
             "settings": representation.config["settings"],
@@ -167,6 +169,7 @@ def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress |
     return {
         "resolved": resolved.as_json(),
         "tried": [trial.as_json() for trial in tried],
+        "extent": extent_of(target.different_observations, target.bounds),
         "prepare_seconds": watch.working,
         "compile_seconds": watch.compiling,
     }

@@ -13,7 +13,7 @@ from lapwing.compilation import kept_programs
 from lapwing.data.collect import Policy
 from lapwing.data.experience import Experience
 from lapwing.data.ogbench import OGBenchData
-from lapwing.data.source import GymEnv, Source, describe, read_source, recall_to_collect
+from lapwing.data.source import DataFile, GymEnv, MinariData, Source, describe, read_source, recall_to_collect
 from lapwing.envs.arena import Arena
 from lapwing.envs.make import make_env
 from lapwing.errors import ConfigError, LapwingWarning
@@ -22,7 +22,7 @@ from lapwing.laplacian.target import Target, open_target
 from lapwing.progress import OnProgress, uncounted
 from lapwing.reaching.build import build_reacher, check_actions, learn_geometry, recipe
 from lapwing.reaching.files import as_json, load_reacher
-from lapwing.reaching.reacher import Reacher
+from lapwing.reaching.reacher import Reacher, short
 from lapwing.reaching.worlds import (
     MAZE_STEPS,
     TASKS,
@@ -233,12 +233,13 @@ def _evaluated(
     episodes = None
     if world is not None:
         with uncounted("evaluating", on_progress):
-            episodes = roll_out(reacher.act, world, count, settings.seed)
+            episodes = evaluate_reacher(reacher, world, count, settings.seed, more_data(source))
     result = {
         "target": target.name,
         "success": None if episodes is None else float(episodes.reached.mean()),
         "episodes": 0 if episodes is None else count,
         "mean_steps": None if episodes is None else float(episodes.steps.mean()),
+        "goals_outside": 0 if episodes is None else int(_failed_outside(reacher, episodes).sum()),
         "by_task": by_task(episodes) if isinstance(world, PointMazeWorld) else None,
         "transitions": check_actions(target.experience, target.name).n_transitions,
         "seconds": seconds,
@@ -247,6 +248,43 @@ def _evaluated(
         "version": __version__,
     }
     return ReachOutcome(reacher, result | as_json(reacher), target, episodes)
+
+
+def evaluate_reacher(reacher: Reacher, world: World, count: int, seed: int, remedy: str) -> Episodes:
+    """Episodes to the goals of a world; one whose goal is outside of the data fails, and is warned of.
+
+    Args:
+        reacher: what is evaluated.
+        world: where.
+        count: how many episodes.
+        seed: of starts, goals and chance.
+        remedy: how to get data of such goals.
+    """
+    episodes = roll_out(reacher.act, world, count, seed, outside=reacher.outside)
+    failed = np.flatnonzero(_failed_outside(reacher, episodes))
+    if len(failed):
+        first = int(failed[0])
+        task = f" of task {first * TASKS // count + 1}" if isinstance(world, PointMazeWorld) else ""
+        warnings.warn(
+            f"{len(failed)} of {count} evaluation goals are outside of what the data visited, and count as "
+            f"failed: {short(episodes.goals[first])}{task} is the first; {remedy}",
+            LapwingWarning,
+            stacklevel=2,
+        )
+    return episodes
+
+
+def _failed_outside(reacher: Reacher, episodes: Episodes) -> np.ndarray:
+    return reacher.outside(episodes.goals) & ~episodes.reached
+
+
+def more_data(source: Source) -> str:
+    """How a source gives more data."""
+    if isinstance(source, OGBenchData):
+        return f"make more than {source.size[0]:,} episodes (episodes=NUMBER after the name)"
+    if isinstance(source, Experience | DataFile | MinariData):
+        return "learn from more episodes, some of which go there"
+    return "raise transitions to collect more"
 
 
 def by_task(episodes: Episodes | None) -> list[float] | None:

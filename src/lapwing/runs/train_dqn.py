@@ -169,7 +169,8 @@ def _refuse_what_is_for_mazes(settings: AgentSettings, representation: Phi | Non
         value = getattr(settings, name)
         if value != getattr(AgentSettings(), name):
             raise ConfigError(
-                f"{name}={value!r} goes with mazes, and this target is an environment; leave it out"
+                f"{name}={value!r} goes with mazes, and this target is an environment, whose own reward is "
+                "trained on; leave it out, or shape it in Python with lapwing.LaplacianReward"
             )
 
 

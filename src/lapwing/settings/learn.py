@@ -86,7 +86,7 @@ class LearnSettings(SavedSettings):
     """β, the weight of the orthonormality penalty; with allo the initial barrier."""
     delta: float = 1.0
     """δ, the penalty's target for E[φ_i²]; dimensions with eigenvalue over 2βδ vanish."""
-    steps: Annotated[int | None, chosen_by_lapwing("exact 1,000 to 4,000, else 6,000")] = None
+    steps: Annotated[int | None, chosen_by_lapwing("exact 1000 to 4000, else 6000")] = None
     """Number of gradient steps."""
     stop: Annotated[int | None, chosen_by_lapwing("steps; if data is scarce, by held-out episodes")] = None
     """Early stopping after this many steps, against overfitting."""
@@ -138,8 +138,8 @@ class LearnSettings(SavedSettings):
     """Share of episodes of continuous states that is held out from learning, to evaluate the
     eigenfunctions."""
     rotate: bool = True
-    """Whether Rayleigh-Ritz resolves the individual eigenfunctions; otherwise the columns of φ are not
-    rotated."""
+    """--no-rotate leaves the columns of φ as they were learned; otherwise Rayleigh-Ritz resolves the
+    individual eigenfunctions."""
     seed: int = 0
     """Random seed."""
     preset: Preset = "default"
