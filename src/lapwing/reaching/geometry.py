@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -110,11 +111,18 @@ class Places:
             return self.embedding(observations)
         if "commute" not in self.embedding.filters:
             return self.embedding.embed(observations, "soft")
+        kept, weights = self._kept
+        return weights * self.embedding.embed(observations, "commute")[:, kept]
+
+    @cached_property
+    def _kept(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which eigenfunctions are trusted, and what the floor of λ leaves of each."""
+        assert isinstance(self.embedding, Representation)
         kept = self.embedding.filter_weights("commute") > 0
         values = self.embedding.eigenvalues[1:][kept]
         floor = GAP * np.append(values[1:], 0.0)
         weights = np.sqrt(values / np.maximum(values, floor), where=values > 0, out=np.ones_like(values))
-        return weights.astype(np.float32) * self.embedding.embed(observations, "commute")[:, kept]
+        return kept, weights.astype(np.float32)
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
         return ((_flat(rows) - self.shift) * self.scale).astype(np.float32)
