@@ -81,7 +81,7 @@ class Planner:
         for _ in range(MOST_HOPS):
             onward = self._onward(target, ends)
             gone, then = (ways.first + whole - distances[one, ends] for one in (target, onward))
-            if past.any():
+            if past.any():  # farther away, coordinates may cut across a ring, and "past" means nothing
                 past &= (gone < self.ahead) & self._past(here, target, onward)
             further = ((gone <= 0) | past | (gone + then <= 2 * self.ahead)) & (target != ends)
             if not further.any():
