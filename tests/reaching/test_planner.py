@@ -70,3 +70,16 @@ def test_a_state_past_the_first_landmark_of_its_way_is_not_sent_back_to_it():
     here, goal = np.array([[4.0, 2.9]]), np.array([[30.0, 0.0]])
     assert planner.ways(here, goal).begins[0] == 0
     assert planner.way_points(here, goal)[0] == 1
+
+
+def test_a_landmark_farther_than_it_looks_ahead_is_not_passed_by():
+    """A way around a square by its corners 0 to 3: inside, the state is past 0, and nearer to 2 than 1 is."""
+    corners = [[0.0, 0.0], [10.0, 0.0], [10.0, 10.0], [0.0, 10.0]]
+    behind, beyond = [[0.0, 1.0], [1.0, 0.0], [0.0, 2.0]], [[-1.0, 12.0], [1.0, 12.0], [0.0, 13.0]]
+    at = np.array([*corners, *behind, *beyond])
+    begins, ends = np.array([0, 1, 2, 4, 5, 6]), np.array([1, 2, 3, 0, 0, 0])
+    steps = 2 * np.linalg.norm(at[begins] - at[ends], axis=1).astype(np.float32)
+    planner = Planner(Graph(len(at), begins, ends, steps), at, ahead=5.0)
+    here, goal = np.array([[4.0, 3.0]]), np.array([[0.0, 12.0]])
+    assert planner.ways(here, goal).begins[0] == 0
+    assert planner.way_points(here, goal)[0] == 1

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -110,8 +111,14 @@ class Places:
             return self.embedding(observations)
         if "commute" not in self.embedding.filters:
             return self.embedding.embed(observations, "soft")
-        kept, weights = floored(self.embedding)
+        kept, weights = self._kept
         return weights * self.embedding.embed(observations, "commute")[:, kept]
+
+    @cached_property
+    def _kept(self) -> tuple[np.ndarray, np.ndarray]:
+        """What `floored` gives, once."""
+        assert isinstance(self.embedding, Representation)
+        return floored(self.embedding)
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
         return ((_flat(rows) - self.shift) * self.scale).astype(np.float32)

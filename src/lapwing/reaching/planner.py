@@ -63,14 +63,14 @@ class Planner:
         best, row = total.argmin(axis=1), np.arange(len(here))
         begin, end = np.divmod(best, last.shape[1])
         begins, ends = near[row, begin], last[row, end]
-        left = (begin == to_near.argmin(axis=1)) | self._past(here, begins, ends)
+        left = (begin == to_near.argmin(axis=1)) | self._past(here, begins, self._onward(begins, ends))
         return Ways(begins, ends, np.where(left, 0.0, to_near[row, begin]), total[row, best])
 
     def way_points(self, here: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """The landmark to aim at for each row; -1 for the goal itself: it is near, or no way leads there.
 
         It is the one on the way whose steps are nearest to `ahead`: one beyond a long edge may be so far that
-        going straight for it leads into a wall. What the state is past is not aimed at.
+        going straight for it leads into a wall. Nearer ones that the state is past are not aimed at.
         """
         ways = self.ways(here, goals)
         nowhere = np.isinf(ways.steps)
@@ -81,7 +81,8 @@ class Planner:
         for _ in range(MOST_HOPS):
             onward = self._onward(target, ends)
             gone, then = (ways.first + whole - distances[one, ends] for one in (target, onward))
-            past &= self._past(here, target, ends)
+            if past.any():  # farther away, coordinates may cut across a ring, and "past" means nothing
+                past &= (gone < self.ahead) & self._past(here, target, onward)
             further = ((gone <= 0) | past | (gone + then <= 2 * self.ahead)) & (target != ends)
             if not further.any():
                 break
@@ -94,11 +95,11 @@ class Planner:
         following = self.graph.following[landmarks, ends]
         return np.where(following < 0, landmarks, following)
 
-    def _past(self, here: np.ndarray, landmarks: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    def _past(self, here: np.ndarray, landmarks: np.ndarray, onward: np.ndarray) -> np.ndarray:
         """Whether each row is nearer to the next landmark on the way than the given one is."""
-        onward = self.coordinates[self._onward(landmarks, ends)]
-        between = np.linalg.norm(onward - self.coordinates[landmarks], axis=1)
-        return np.linalg.norm(onward - here, axis=1) < between
+        then = self.coordinates[onward]
+        between = np.sum((then - self.coordinates[landmarks]) ** 2, axis=1)
+        return np.sum((then - here) ** 2, axis=1) < between
 
     def route(self, here: np.ndarray, goal: np.ndarray) -> list[int] | None:
         """The landmarks on the way from one row of coordinates to another; None where no way leads."""
