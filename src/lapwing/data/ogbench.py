@@ -135,7 +135,8 @@ def _hint(dataset: str) -> str:
     """The nearest name; for another robot or task none is near, however it is spelled."""
     others = ("antmaze", "humanoidmaze", "antsoccer", "cube", "scene", "puzzle", "powderworld", "visual")
     meant = nearest(dataset.partition("-")[0], ("pointmaze", *others))
-    return nearest(dataset, _NAMES) if "did you mean pointmaze" in meant else "put the file there"
+    other = meant.startswith("did") and "pointmaze" not in meant
+    return "put its file there" if other else nearest(dataset, _NAMES)
 
 
 def data_folder() -> Path:
