@@ -370,7 +370,9 @@ def test_a_huge_file_is_refused_unread(elsewhere):
 def test_what_is_no_run_cannot_be_evaluated(elsewhere):
     Path("empty").mkdir()
     for name in ("empty", "gone"):
-        assert f"{name} is not a run folder" in refused("evaluate", name)
+        assert name in refused("evaluate", name)
+    assert "config.json" in refused("evaluate", "empty")
+    assert "config.json" not in refused("evaluate", "gone")
 
 
 @pytest.mark.parametrize(

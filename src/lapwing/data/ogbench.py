@@ -133,8 +133,10 @@ def open_ogbench(name: str) -> Path | OGBenchData:
 
 def _hint(dataset: str) -> str:
     """The nearest name; for another robot or task none is near, however it is spelled."""
-    point_maze = nearest(dataset.partition("-")[0], ("pointmaze",)).startswith("did")
-    return nearest(dataset, _NAMES) if point_maze else "put the file there"
+    others = ("antmaze", "humanoidmaze", "antsoccer", "cube", "scene", "puzzle", "powderworld", "visual")
+    meant = nearest(dataset.partition("-")[0], ("pointmaze", *others))
+    other = meant.startswith("did") and "pointmaze" not in meant
+    return "put its file there" if other else nearest(dataset, _NAMES)
 
 
 def data_folder() -> Path:

@@ -166,10 +166,10 @@ def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress |
     """The resolved settings, as JSON can hold them, and what resolving took."""
     with uncounted("preparing", on_progress), stopwatch() as watch:
         resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
-    return {
+    extent = extent_of(target.different_observations, target.bounds) if target.bounds else None
+    return ({} if extent is None else {"extent": extent}) | {
         "resolved": resolved.as_json(),
         "tried": [trial.as_json() for trial in tried],
-        "extent": extent_of(target.different_observations, target.bounds),
         "prepare_seconds": watch.working,
         "compile_seconds": watch.compiling,
     }
