@@ -22,8 +22,8 @@ SECONDS_BETWEEN_LINES = 15.0
 """Where there is no terminal."""
 WORTH_A_LINE = 1.0
 """Of a stage that is not counted and took fewer seconds, its end is not told."""
-WHERE_MISTAKES_SHOW = "opening"
-"""The stage that refuses most of what is refused: a sentence is enough for that."""
+WHERE_MISTAKES_SHOW = ("opening", "inspecting", "comparing")
+"""The stages that refuse most of what is refused, for which a sentence is enough: their begin is not told."""
 
 
 def stderr_console() -> Console:
@@ -105,7 +105,7 @@ def _stages(console: Console) -> OnProgress:
         taken = now - begun.get(phase, now)
         worth_it = total > 1 or taken >= WORTH_A_LINE
         if phase not in begun and not over:
-            words = "" if phase == WHERE_MISTAKES_SHOW else f"{phase} …"
+            words = "" if phase in WHERE_MISTAKES_SHOW else f"{phase} …"
         elif (over and worth_it) or now - last >= SECONDS_BETWEEN_LINES:
             counted = f" {done:,}/{total:,}," if total > 1 else ""
             words = f"{phase}{'' if over else ' …'}{counted} {_clock(taken)} {_brief(metrics)}".rstrip()
