@@ -98,6 +98,17 @@ def test_the_figures_are_pictures(learned):
         assert root.tag.endswith("svg")
 
 
+def test_what_is_interrupted_before_anything_is_saved_is_not_to_be_resumed(elsewhere, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lapwing.runs.learn.open_target", interrupted)
+    code, out, err = called("learn", "FourRoom", *QUICK)
+    assert (code, out) == (130, "")
+    assert "--resume" not in err
+    assert not Path("runs").exists()
+
+
 @pytest.mark.usefixtures("sketched")
 def test_two_runs_without_a_folder_go_to_two(elsewhere):
     for _ in range(2):

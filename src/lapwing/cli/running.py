@@ -61,7 +61,9 @@ def _resumable(out: Path, console: "Console") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        console.print(f"lapwing: to resume, give the same command with --out {out} --resume")
+        begun = (out / "config.json").is_file()
+        again = f"to resume, give the same command with --out {out} --resume"
+        console.print(f"lapwing: {again if begun else 'nothing was saved yet; the same command starts over'}")
         raise
 
 
