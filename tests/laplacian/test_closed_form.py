@@ -11,7 +11,7 @@ import pytest
 import lapwing
 from lapwing.data import memory_map
 from lapwing.data.experience import Experience
-from lapwing.errors import DatasetError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.laplacian import closed_form
 from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.chain import multi_step_eigenvalues
@@ -49,6 +49,11 @@ def interval() -> Experience:
 def few() -> Experience:
     """Of a square, with more than five thousand states."""
     return experience_of(reflected(300, 21, STEP, dims=2))
+
+
+def test_more_functions_than_there_are_bumps_are_refused(few):
+    with pytest.raises(ConfigError, match="dim"):
+        lapwing.learn(few, dim=1_000)
 
 
 def hidden_in_noise(walks: np.ndarray, dims: int) -> np.ndarray:

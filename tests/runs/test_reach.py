@@ -1,6 +1,7 @@
 import json
 import shutil
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -8,7 +9,23 @@ import lapwing
 from lapwing.cli.main import main
 from lapwing.cli.reach_report import draw_reach, reach_table
 from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.runs.reach import _open as open_for_reaching
 from lapwing.runs.reach import reopen_reach
+from lapwing.settings.reach import ReachSettings
+
+
+class Ends(gymnasium.Wrapper):
+    """Terminates after every fifth step."""
+
+    def reset(self, **how):
+        self.taken = 0
+        return self.env.reset(**how)
+
+    def step(self, action):
+        seen, reward, _, truncated, info = self.env.step(action)
+        self.taken += 1
+        return seen, reward, self.taken >= 5, truncated, info
+
 
 SMALL = {"transitions": 5_000, "dim": 5, "steps": 20, "batch": 64, "hidden": (16,), "landmarks": 60}
 WORDS = [
@@ -135,6 +152,18 @@ class FarRoom(Room):
 def rooms(tmp_path):
     (tmp_path / "rooms.py").write_text(ROOM)
     return tmp_path / "rooms.py"
+
+
+def test_steps_past_termination_are_collected_where_asked_for():
+    env = gymnasium.make("MountainCar-v0", max_episode_steps=100)
+    lengths = {}
+    for past in (False, True):
+        data = open_for_reaching(
+            Ends(env), ReachSettings(transitions=300, past_termination=past), None, None, None
+        ).experience
+        assert data is not None
+        lengths[past] = data.lengths.max()
+    assert lengths == {False: 6, True: 101}
 
 
 @pytest.mark.parametrize(("name", "words"), [("Room", []), ("GoalRoom", ["--observation-key=achieved_goal"])])

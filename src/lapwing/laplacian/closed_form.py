@@ -22,9 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.data.experience import Experience
-from lapwing.errors import DatasetError
+from lapwing.errors import ConfigError, DatasetError
 from lapwing.laplacian import hosts
 from lapwing.laplacian.bases import (
+    MOST_COORDINATES,
     Basis,
     Combined,
     Coordinates,
@@ -237,6 +238,12 @@ def choose(
         on_trial: called after each with (done, all, scores).
         study: that of these episodes, if it is known.
     """
+    most = max(fixed.get("bumps", (FURTHER_BUMPS,))) + MOST_COORDINATES
+    if dim > most:
+        raise ConfigError(
+            f"dim must be at most {most} in closed form, not {dim}; lower --dim, or train a network with "
+            "--estimator pairwise"
+        )
     stages = len(next(iter(fixed.values()))) if fixed else None
     report_begin(on_trial, trials)
     search = _Search(study or Study(learned_from, dim, seed, max(dim, LEAST_SCORED)), trials, fixed, on_trial)

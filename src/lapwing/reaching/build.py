@@ -45,7 +45,8 @@ def check_actions(experience: Experience | None, name: str) -> Experience:
 def recipe(settings: ReachSettings, **more: Any) -> LearnSettings:
     """How φ is learned: the defaults, with as many eigenfunctions as a plan has use for."""
     values: dict[str, Any] = {"dim": settings.dim}
-    values |= {name: getattr(settings, name) for name in ("transitions", "observation_key", "seed")}
+    shared = ("transitions", "observation_key", "past_termination", "seed")
+    values |= {name: getattr(settings, name) for name in shared}
     return LearnSettings(**(values | more))
 
 

@@ -181,7 +181,10 @@ def _open(
     """
     more: dict[str, Any] = {"observation": "state"} if isinstance(source, Arena) else {}
     if collected:
-        more |= {"transitions": ReachSettings().transitions, "observation_key": None}
+        default = ReachSettings()
+        more |= {
+            name: getattr(default, name) for name in ("transitions", "observation_key", "past_termination")
+        }
     collecting = on_progress and (lambda done, all_: on_progress("collecting", done, all_, {}))
     return open_target(
         source, recipe(settings, **more), policy=policy, collected=kept, on_progress=collecting

@@ -27,6 +27,8 @@ class ReachSettings(SavedSettings):
     """Number of random steps to collect, if the target is an environment."""
     observation_key: str | None = None
     """Entry of Dict observations to use, for an environment or a Minari data set."""
+    past_termination: bool = False
+    """Continue an episode after the environment reports termination, until it is truncated."""
     geometry: Geometry = "phi"
     """Distance: phi, eigenfunctions over √λ; or observation, Euclidean distance, for comparison."""
     landmarks: int = 500
