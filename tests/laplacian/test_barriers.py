@@ -5,7 +5,7 @@ import pytest
 
 import lapwing
 from lapwing.data.experience import Experience
-from lapwing.laplacian.barriers import find_barriers, unresolved
+from lapwing.laplacian.barriers import find_barriers, has_walls
 
 STEP, DOOR = 0.06, 0.2
 WIDE = {"dim": 6, "bumps": (20,), "bump_width": (2.0,), "slowness": (0.0,), "held_out": 0.0}
@@ -28,12 +28,13 @@ def walks(wall: bool, side: bool = False) -> Experience:
     return Experience(rows.astype(np.float32), [101] * 600)
 
 
-def test_a_thin_wall_that_phi_passes_through_is_found():
+def test_a_thin_wall_is_found_and_wide_bumps_pass_through_it():
     experience = walks(wall=True)
     found = find_barriers(lapwing.learn(experience, **WIDE), experience)
     assert found is not None
     assert found["walls"] >= 3
-    assert unresolved(found)
+    assert has_walls(found)
+    assert found["contrast"] < 3
 
 
 @pytest.mark.parametrize(("wall", "side"), [(False, False), (True, True)])
@@ -43,11 +44,7 @@ def test_where_there_is_none_or_states_on_either_side_differ_nothing_is(wall, si
     assert found is not None
     assert found["places"] > 100
     assert found["walls"] == 0
-    assert not unresolved(found)
-
-
-def test_a_wall_that_phi_resolves_does_no_harm():
-    assert not unresolved({"places": 300, "walls": 12, "contrast": 8.0})
+    assert not has_walls(found)
 
 
 def test_enumerated_states_and_many_numbers_are_not_looked_at(four_room):

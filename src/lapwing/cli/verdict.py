@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from lapwing.cli.program import program
 from lapwing.laplacian.agreement import NO_EIGENVALUE
-from lapwing.laplacian.barriers import unresolved
+from lapwing.laplacian.barriers import has_walls
 from lapwing.laplacian.held_out import CLEARLY, changes_as_by_chance
 from lapwing.laplacian.target import LEAST_TO_HOLD_OUT
 
@@ -72,10 +72,12 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
     if parts > 1:
         words += f". The data falls into {parts} parts; between two of them a distance says nothing"
         return Verdict(f"{words}.", "episodes that lead from one part to another, or each part by itself.")
-    if unresolved(result.get("barriers")):
-        words += ". But φ's distance passes through walls that are thinner than a step"
+    if has_walls(result.get("barriers")):
+        words += ". But there are walls that are thinner than a step, and distances may pass through them"
         return Verdict(
-            f"{words}.", "thicker walls, or an observation that says on which side of them a state is."
+            f"{words}.",
+            f"{program()} explore {result['run']} shows distances. Thicker walls, or an observation "
+            "that says on which side of them a state is, leave no doubt.",
         )
     ratio = excess(measured)
     if ratio > CLEARLY:

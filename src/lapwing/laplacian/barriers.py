@@ -1,4 +1,4 @@
-"""Thin walls: neighbouring states that no step joins, and whether φ sets them apart.
+"""Thin walls: neighbouring states that no step joins, and how far φ sets them apart.
 
 A wall that is thinner than a step separates states that look alike. A smooth φ passes through it, and so does
 every other smooth basis: held-out eigenvalues of both agree, and neither has seen the wall. The steps have:
@@ -25,8 +25,7 @@ LEAST_EXPECTED, MOST_SHARE = 15.0, 0.1
 LEAST_SIDE = 10
 """So many states there are on either side."""
 LEAST_WALLS = 3
-RESOLVED = 3.0
-"""φ resolves walls if it sets the sides so many times as far apart as joined neighbours."""
+"""Fewer may be chance."""
 
 
 class Barriers(TypedDict):
@@ -73,11 +72,13 @@ def find_barriers(representation: Representation, experience: Experience) -> Bar
     return Barriers(places=places, walls=len(contrasts), contrast=contrast)
 
 
-def unresolved(found: Barriers | None) -> bool:
-    """Whether distances pass through walls."""
-    if found is None or found["walls"] < LEAST_WALLS or found["contrast"] is None:
-        return False
-    return found["contrast"] < RESOLVED
+def has_walls(found: Barriers | None) -> bool:
+    """Whether there are thin walls, by more than chance.
+
+    Distances may pass through them even where the sides are set well apart: a corridor behind a wall may be
+    hundreds of steps away, and how many is not known.
+    """
+    return found is not None and found["walls"] >= LEAST_WALLS
 
 
 def _normals(dimensions: int) -> np.ndarray:
