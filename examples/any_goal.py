@@ -1,6 +1,6 @@
 """Random walks in two rooms, then any goal: a plan over landmarks and a controller, no reward, no agent.
 
-python examples/any_goal.py [FOLDER]
+python examples/any_goal.py [FOLDER] [TRANSITIONS]
 """
 
 import sys
@@ -14,7 +14,8 @@ from lapwing import plots
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 env = gymnasium.make("lapwing/PlaneTwoRoom-v0")
-data = lapwing.collect(env, 20_000, seed=0)  # observations and actions of random steps
+transitions = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
+data = lapwing.collect(env, transitions, seed=0)  # observations and actions of random steps
 reacher = lapwing.reach(data, dim=10, landmarks=150, steps=400)
 print(reacher)
 

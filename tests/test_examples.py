@@ -49,8 +49,8 @@ def test_cartpole_is_drawn(tmp_path):
 
 
 def test_recorded_data_becomes_eigenfunctions(tmp_path):
-    printed = run("offline_data.py", str(tmp_path), "150", cwd=tmp_path)
-    assert "'episodes': 150" in printed
+    printed = run("offline_data.py", str(tmp_path), "60", cwd=tmp_path)
+    assert "'episodes': 60" in printed
     trusted = int(re.search(r"trusted (\d+) of 6", printed)[1])
     assert trusted >= 3
     assert (tmp_path / "offline.png").is_file()
@@ -58,7 +58,7 @@ def test_recorded_data_becomes_eigenfunctions(tmp_path):
 
 
 def test_any_goal_is_reached_from_random_data(tmp_path):
-    printed = run("any_goal.py", str(tmp_path), cwd=tmp_path)
+    printed = run("any_goal.py", str(tmp_path), "6000", cwd=tmp_path)
     reached = int(re.search(r"(\d+) of 20 goals", printed)[1])
     assert reached >= 14
     assert (tmp_path / "plan.png").is_file()
@@ -78,5 +78,9 @@ def test_a_swiss_roll_is_unrolled_for_points_that_were_not_there(tmp_path):
 
 
 def test_a_dqn_in_one_file_learns_from_the_shaped_reward(tmp_path):
-    printed = run("dqn_single_file.py", "--total-timesteps", "2000", cwd=tmp_path)
+    printed = run(
+        *("dqn_single_file.py", "--total-timesteps", "2000", "--phi-transitions", "5000"),
+        *("--evaluation-episodes", "20"),
+        cwd=tmp_path,
+    )
     assert int(re.search(r"potential: success (\d+)%", printed)[1]) >= 60

@@ -29,7 +29,7 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_one_process_resumes_i
         sharded_walks(tmp_path, 2),
         tmp_path / "run",
         free_port(),
-        ["--steps", "100000"],
+        ["--steps", "20000"],
     )
     begun = [start_learning(shards, out, port, number, 2, *steps) for number in range(2)]
     while not list(out.glob("checkpoint-*")):
@@ -43,7 +43,7 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_one_process_resumes_i
         assert "--resume" in said
         assert "Traceback" not in said
     reached = max(int(path.stem.split("-")[1]) for path in out.glob("checkpoint-*"))
-    settings: dict[str, Any] = PAIRWISE | {"steps": 100_000}
+    settings: dict[str, Any] = PAIRWISE | {"steps": 20_000}
     with pytest.raises(Interrupted):
         lapwing.learn(
             shards,

@@ -77,7 +77,7 @@ class TestKnownSpectra:
         angles = around(500, 31, 0.4)
         known = known_of_ring(angles.ravel(), 0.4, 7)
         seen = experience_of(np.stack([np.cos(angles), np.sin(angles)], axis=-1))
-        rep = lapwing.learn(seen, dim=7)
+        rep = lapwing.learn(seen, dim=7, **QUICK)
         np.testing.assert_allclose(rep.eigenvalues, known.eigenvalues, rtol=0.04, atol=1e-6)
         assert cosines(rep.eigenfunctions(seen.observations), known).min() > 0.98
 
