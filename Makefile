@@ -56,8 +56,10 @@ test: .venv/.dev ## run the tests and the doctests, but for those that are marke
 test-slow: .venv/.dev ## run the slow tests
 	$(PYTEST) -m slow $(ARGS)
 
+NUMERIC = $(shell grep -rl --include='test_*.py' mark.numeric tests)
+
 test-isa: .venv/.dev ## run the tests marked numeric as on one thread of a CPU that only has the instructions of ISA
-	XLA_FLAGS="--xla_cpu_max_isa=$(ISA) --xla_cpu_multi_thread_eigen=false" OPENBLAS_CORETYPE=$(CORE_$(ISA)) $(PYTEST) -m 'numeric and not slow' tests $(ARGS)
+	XLA_FLAGS="--xla_cpu_max_isa=$(ISA) --xla_cpu_multi_thread_eigen=false" OPENBLAS_CORETYPE=$(CORE_$(ISA)) $(PYTEST) -m 'numeric and not slow' $(NUMERIC) $(ARGS)
 
 coverage: .venv/.dev ## run the tests and print how much of the package they reach
 	$(QUICK_COMPILATION) $(PYTEST) -m 'not slow' --cov=lapwing --cov-report=term:skip-covered $(ARGS)
