@@ -55,7 +55,7 @@ def _data(command: Data) -> None:
     if command.action == "shard":
         return _shard(command)
     if command.shards is not None or command.out is not None:
-        raise ConfigError("shards and out go with lapwing data shard; leave them out")
+        raise ConfigError("shards and out only work with lapwing data shard; leave them out")
     from lapwing.cli.progress import progress_bar, stderr_console
     from lapwing.cli.report import inspection_table
     from lapwing.progress import uncounted

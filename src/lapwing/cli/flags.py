@@ -96,8 +96,8 @@ def as_typed(message: str) -> str:
     """A message about settings with their names as options of the command line.
 
     Example:
-        >>> as_typed("observation_key='a' goes with environments")
-        "--observation-key='a' goes with environments"
+        >>> as_typed("observation_key='a' only works with environments")
+        "--observation-key='a' only works with environments"
         >>> as_typed("dim must be at most 152, not 200")
         '--dim must be at most 152, not 200'
     """

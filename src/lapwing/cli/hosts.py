@@ -69,8 +69,8 @@ def learn_on_hosts(command: Learn) -> NoReturn:
     place = read_place(command.hosts)
     if not is_sharded(Path(command.target)):
         raise ConfigError(
-            f"hosts goes with a folder of shards, and {command.target} is none; write one with lapwing data "
-            "shard FOLDER --shards N"
+            f"hosts only works with a folder of shards, and {command.target} is none; write one with "
+            "lapwing data shard FOLDER --shards N"
         )
     spawning = multiprocessing.get_context("spawn")
     connected = spawning.Event()

@@ -17,7 +17,7 @@ GOOD_COSINE = 0.9
 ALMOST = 0.02
 """A cosine is as high as the data allows if it is lower by no more than this."""
 MOST = 0.9
-"""With this share of the eigenfunctions as they should be, there is nothing to mend."""
+"""With this share of the eigenfunctions as they should be, there is nothing to fix."""
 WELL_INSIDE = 0.8
 """A feature whose range is less than this share of its bounds' stays well inside of them."""
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

@@ -46,9 +46,7 @@ def check_action(action: Any, space: gymnasium.Space) -> None:
     except Exception:  # what cannot be inspected is left to the environment
         fits = True
     if not fits:
-        raise ConfigError(
-            f"the policy gives the action {action!r}, which is none of {space}; mend the policy"
-        )
+        raise ConfigError(f"the policy gives the action {action!r}, which is none of {space}; fix the policy")
 
 
 def _may_be_of(action: Any, space: gymnasium.Space) -> bool:

@@ -92,6 +92,6 @@ def _float32(name: str, array: np.ndarray) -> np.ndarray:
         bad = first_not_finite(chunk)
         if bad is not None:
             raise DatasetError(
-                f"{name} hold NaN or infinity in row {begin + bad}; mend it, or leave the {name} out"
+                f"{name} hold NaN or infinity in row {begin + bad}; fix it, or leave the {name} out"
             )
     return kept

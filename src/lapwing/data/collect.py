@@ -124,7 +124,7 @@ def collect(
 def _past_termination(env: gymnasium.Env | VectorEnv) -> gymnasium.Env:
     if isinstance(env, VectorEnv):
         raise ConfigError(
-            "past_termination goes with a single environment, for a vector of them resets itself; "
+            "past_termination only works with a single environment, for a vector of them resets itself; "
             "wrap each in lapwing.PastTermination"
         )
     return PastTermination(env)

@@ -359,7 +359,7 @@ def _check_finite(experience: Experience, on_chunk: OnChunk | None) -> None:
             raise DatasetError(not_finite(episode, begin + bad - int(experience.lengths[:episode].sum())))
     bad = None if experience.table is None else first_not_finite(experience.table)
     if bad is not None:
-        raise DatasetError(f"table holds NaN or infinity at state {bad}; mend or drop it")
+        raise DatasetError(f"table holds NaN or infinity at state {bad}; fix or drop it")
 
 
 def _checked_shrinking(given: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:

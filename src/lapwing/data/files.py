@@ -34,7 +34,9 @@ def load_experience(path: str | Path, keys: Mapping[str, str] | None = None) -> 
     path = Path(path)
     if is_data_folder(path):
         if keys:
-            raise ConfigError(f"keys go with .npz and HDF5 files, and {path} is a folder; leave them out")
+            raise ConfigError(
+                f"keys only work with .npz and HDF5 files, and {path} is a folder; leave them out"
+            )
         return load_folder(path)
     with suppress(OSError):  # no folder can have such a name; what reads archives says so
         if path.is_dir():

@@ -54,7 +54,7 @@ def experience_in(arrays: dict[str, np.ndarray], held: Iterable[str] = ()) -> Ex
             "which array marks the last observation of each episode with --keys ends=NAME"
         )
     if "table" in arrays:
-        raise DatasetError("a table goes with lengths, not with ends; add the array 'lengths'")
+        raise DatasetError("a table only works with lengths, not with ends; add the array 'lengths'")
     rows, ends = rows_and_ends(arrays)
     return Experience.from_ends(ends=ends, **rows)
 

@@ -66,7 +66,7 @@ class View:
         except KeyError:
             raise ConfigError(
                 f"an observation has the parts {', '.join(map(str, observations))}, and the space promises "
-                f"{self.key!r}; mend the environment, or its observation_space"
+                f"{self.key!r}; fix the environment, or its observation_space"
             ) from None
 
     def one(self, observation: Any) -> Any:
@@ -85,7 +85,7 @@ class View:
         if shape != self.raw_shape:
             raise DatasetError(
                 f"observations have shape {shape}, and the space says {self.raw_shape}; "
-                "mend the environment, or its observation_space"
+                "fix the environment, or its observation_space"
             )
 
     def seen(self, picked: np.ndarray) -> np.ndarray:
@@ -152,7 +152,7 @@ def _part(space: gymnasium.Space, key: str | None) -> gymnasium.Space:
     if not isinstance(space, spaces.Dict):
         if key is not None:
             raise ConfigError(
-                f"observation_key={key!r} goes with Dict observations, and these are "
+                f"observation_key={key!r} only works with Dict observations, and these are "
                 f"{type(space).__name__}; leave it out"
             )
         return space
@@ -321,6 +321,6 @@ def first_not_finite(rows: np.ndarray) -> int | None:
 def not_finite(episode: int, step: int) -> str:
     """What is said of an observation that holds NaN or infinity."""
     return (
-        f"observations hold NaN or infinity at episode {episode}, step {step}; mend or drop that episode "
+        f"observations hold NaN or infinity at episode {episode}, step {step}; fix or drop that episode "
         "(float32 ends at 3.4e38)"
     )

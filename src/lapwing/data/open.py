@@ -35,7 +35,7 @@ _APPLIES_TO = {
     "keys": (DataFile,),
     "observation_key": (GymEnv, MinariData, gymnasium.Env, VectorEnv),
 }
-"""Which kinds of source a setting goes with."""
+"""The kinds of source that a setting works with."""
 _KINDS = {
     Maze: "mazes",
     Arena: "arenas",
@@ -96,14 +96,18 @@ def check_settings(source: Source, settings: LearnSettings, policy: Policy | Non
             "position is (x, y), state all positions and velocities"
         )
     if isinstance(source, Maze) and settings.observation == "state":
-        raise ConfigError("observation 'state' goes with arenas; of a maze φ sees index, position or image")
+        raise ConfigError(
+            "observation 'state' only works with arenas; of a maze φ sees index, position or image"
+        )
     if policy is not None and not isinstance(source, GymEnv | Env):
-        raise ConfigError("policy goes with Gymnasium environments, and this target is none; leave it out")
+        raise ConfigError(
+            "policy only works with Gymnasium environments, and this target is none; leave it out"
+        )
     for name, kinds in _APPLIES_TO.items():
         value = getattr(settings, name)
         if not isinstance(source, kinds) and value != getattr(PRESETS[settings.preset], name):
             raise ConfigError(
-                f"{name}={value!r} goes with {_listed(kinds)}, not with {kind_of(source)}; leave it out"
+                f"{name}={value!r} only works with {_listed(kinds)}, not with {kind_of(source)}; leave it out"
             )
 
 

@@ -273,7 +273,7 @@ def _raised(error: Exception) -> LapwingError:
     place = traceback.extract_tb(error.__traceback__)[-1]
     return ConfigError(
         f"the environment or the policy raised {type(error).__name__}: {error} "
-        f"({place.filename}, line {place.lineno}); mend it"
+        f"({place.filename}, line {place.lineno}); fix it"
     )
 
 

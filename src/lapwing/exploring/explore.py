@@ -43,7 +43,9 @@ def explore(
         True
     """
     if not isinstance(source, Representation) and observations is not None:
-        raise ConfigError("observations go with a representation, and a run knows its own; leave them out")
+        raise ConfigError(
+            "observations only work with a representation, and a run knows its own; leave them out"
+        )
     with uncounted("opening", on_progress):
         if isinstance(source, Representation):
             opened = open_representation(source, observations)

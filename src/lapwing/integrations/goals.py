@@ -108,7 +108,7 @@ class RewardShaper:
             )
         if radius is not None and isinstance(goal, Goal):
             raise ConfigError(
-                f"radius={radius!r} goes with a goal that is an observation; a lapwing.Goal has its own"
+                f"radius={radius!r} only works with a goal that is an observation; a lapwing.Goal has its own"
             )
         self.follows_goal = goal is None
         learned = None if representation is None else as_representation(representation)
@@ -377,5 +377,6 @@ def _check_goal_environment(space: gymnasium.Space, key: str | None) -> None:
         )
     if key not in (None, ACHIEVED):
         raise ConfigError(
-            f"observation_key={key!r} goes with a goal; without one {ACHIEVED} is compared with {DESIRED}"
+            f"observation_key={key!r} only works with a goal; without one "
+            f"{ACHIEVED} is compared with {DESIRED}"
         )

@@ -186,8 +186,8 @@ class OnlineLearner:
             )
         if new.table is None and self._n_states is not None:
             raise ConfigError(
-                f"n_states={self._n_states} goes with observations that are indices, and these have shape "
-                f"{found[0]}; leave it out"
+                f"n_states={self._n_states} only works with observations that are indices, and these "
+                f"have shape {found[0]}; leave it out"
             )
         if new.table is not None and (self._n_states is None or new.observations.max() >= self._n_states):
             raise ConfigError(

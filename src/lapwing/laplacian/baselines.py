@@ -294,7 +294,7 @@ def _checked_table(features: np.ndarray, states: np.ndarray) -> np.ndarray:
     table = np.asarray(features, np.float64)
     if states.ndim > 1:
         raise ConfigError(
-            f"features go with indices, and these observations have shape {states.shape[1:]}; "
+            f"features only work with indices, and these observations have shape {states.shape[1:]}; "
             "use observation='index'"
         )
     if table.ndim != 2 or len(table) != len(states) or 0 in table.shape:
@@ -302,5 +302,5 @@ def _checked_table(features: np.ndarray, states: np.ndarray) -> np.ndarray:
             f"features must have a row for each of the {len(states)} states, not shape {table.shape}"
         )
     if not np.isfinite(table).all():
-        raise ConfigError("features hold NaN or infinity; mend them")
+        raise ConfigError("features hold NaN or infinity; fix them")
     return table

@@ -308,12 +308,14 @@ def _check_estimator(estimator: str, settings: LearnSettings, target: Target, ne
                 "lower --dim, or use --estimator pairwise"
             )
         if settings.lam_final is not None:
-            raise ConfigError("lam_final goes with sampled or pairwise; exact keeps one lam")
+            raise ConfigError("lam_final only works with sampled or pairwise; exact keeps one lam")
         if settings.past_end != "discard":
-            raise ConfigError("past_end goes with sampled or pairwise; exact knows no end of an episode")
+            raise ConfigError(
+                "past_end only works with sampled or pairwise; exact knows no end of an episode"
+            )
     elif target.experience is None:
         raise ConfigError(
-            f"true_chain goes with estimator exact, not {estimator} (there is no experience to "
+            f"true_chain only works with estimator exact, not {estimator} (there is no experience to "
             "draw from); leave one of them out"
         )
 

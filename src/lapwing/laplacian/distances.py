@@ -108,7 +108,7 @@ def trusted_mask(trusted: Any, dim: int) -> np.ndarray:
 
 
 def check_filter(filter: str, t: float | None = None) -> None:
-    """Refuse what is no filter of an embedding, and a time that goes with none."""
+    """Refuse what is no filter of an embedding, and a time where none is used."""
     if filter == "hitting":
         raise ConfigError(
             "filter 'hitting' is a time from a state to a goal and has no embedding; use "
@@ -118,10 +118,10 @@ def check_filter(filter: str, t: float | None = None) -> None:
 
 
 def check_distance(filter: str, t: float | None = None) -> None:
-    """Refuse an unknown distance, and a time that goes with none."""
+    """Refuse an unknown distance, and a time where none is used."""
     if filter not in get_args(Distance):
         raise ConfigError(f"unknown filter {filter!r}; {nearest(str(filter), get_args(Distance))}")
     if t is not None and (filter != "heat" or not 0 < t < np.inf):
         raise ConfigError(
-            f"t must be above 0, finite, and goes with filter='heat', not t={t!r} with {filter!r}"
+            f"t must be above 0, finite, and only works with filter='heat', not t={t!r} with {filter!r}"
         )

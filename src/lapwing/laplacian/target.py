@@ -347,6 +347,6 @@ def _with_held_out(target: Target, settings: LearnSettings) -> Target:
 def _refuse_held_out(settings: LearnSettings) -> None:
     if settings.held_out:
         raise ConfigError(
-            f"held_out={settings.held_out:g} goes with continuous states, and these are enumerated; "
+            f"held_out={settings.held_out:g} only works with continuous states, and these are enumerated; "
             "leave it out"
         )

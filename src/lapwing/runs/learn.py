@@ -72,7 +72,7 @@ def learn(
     own = None if isinstance(objective, str) else objective
     if out is None:
         if overwrite or resume:
-            raise ConfigError("overwrite and resume go with out; name a run folder")
+            raise ConfigError("overwrite and resume only work with out; name a run folder")
         opened = _open_in(None, read_source(target), chosen, policy, on_progress)
         return learn_target(opened, chosen, objective=own, on_progress=on_progress)
     return run(

@@ -51,10 +51,10 @@ def env_maker(source: Source) -> Callable[[], gymnasium.Env]:
 def check_networks(make: Callable[[], gymnasium.Env], settings: OptionsSettings) -> None:
     """Refuse what DQN cannot make options of."""
     if settings.exact:
-        raise ConfigError("exact goes with mazes, whose eigenvectors can be computed; leave it out")
+        raise ConfigError("exact only works with mazes, whose eigenvectors can be computed; leave it out")
     if settings.kind == "covering":
         raise ConfigError(
-            "kind='covering' goes with mazes, whose states can be listed; leave it out, or name a maze"
+            "kind='covering' only works with mazes, whose states can be listed; leave it out, or name a maze"
         )
     checked_starts(make)
 

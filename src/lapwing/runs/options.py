@@ -79,7 +79,7 @@ def discover_options(
         how = {"overwrite": overwrite, "resume": resume, "on_progress": on_progress}
         return run_options(source, chosen, Path(out), representation=representation, **how).options
     if overwrite or resume:
-        raise ConfigError("overwrite and resume go with out; name a run folder")
+        raise ConfigError("overwrite and resume only work with out; name a run folder")
     given = _given(representation, chosen)
     _check(source, chosen, given)
     return _made(source, chosen, given, None, on_progress)[0]

@@ -94,7 +94,7 @@ def reach(
     phi = representation if isinstance(representation, Representation | None) else load(representation)
     if out is None:
         if overwrite or resume:
-            raise ConfigError("overwrite and resume go with out; name a run folder")
+            raise ConfigError("overwrite and resume only work with out; name a run folder")
         opened = _open(source, chosen, policy, None, on_progress)
         return _build(opened, chosen, phi, None, on_progress)
     how = {"overwrite": overwrite, "resume": resume, "on_progress": on_progress, "policy": policy}

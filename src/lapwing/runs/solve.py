@@ -44,7 +44,9 @@ def solve(
     """
     if isinstance(source, ActionModel):
         if experience is not None:
-            raise ConfigError("experience goes with a representation, and this is an action model of its own")
+            raise ConfigError(
+                "experience only works with a representation, and this is an action model of its own"
+            )
         return source.solve(reward, gamma)
     return action_model(source, experience).solve(reward, gamma)
 

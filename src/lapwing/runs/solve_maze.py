@@ -63,7 +63,7 @@ def solve_maze(
     if Path(target).is_dir():
         if dim is not None:
             raise ConfigError(
-                f"dim={dim} goes with a maze, and {target} is a run that has its own; leave it out"
+                f"dim={dim} only works with a maze, and {target} is a run that has its own; leave it out"
             )
         representation, opened = reopen_target(Path(target))
         world = _world_of(target, opened)

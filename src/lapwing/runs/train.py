@@ -67,7 +67,7 @@ def train(
     if isinstance(settings.get("goal"), tuple | list):  # a pair is as good as the command line's text
         settings["goal"] = ",".join(str(number) for number in settings["goal"])
     if out is None and (overwrite or resume):
-        raise ConfigError("overwrite and resume go with out; name a run folder")
+        raise ConfigError("overwrite and resume only work with out; name a run folder")
     how: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "on_progress": on_progress}
     how["representation"] = representation
     path = None if out is None else Path(out)

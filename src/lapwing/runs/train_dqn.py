@@ -163,14 +163,14 @@ def _refuse_what_is_for_mazes(settings: AgentSettings, representation: Phi | Non
     """An option that would do nothing is a misunderstanding."""
     if representation is not None:
         raise ConfigError(
-            "representation goes with mazes; in Python, agents.dqn_gym.train_on_env takes a GoalReward"
+            "representation only works with mazes; in Python, agents.dqn_gym.train_on_env takes a GoalReward"
         )
     for name in ("reward", "filter", "scale", "online", "goal", "observation", "stay", "episode_length"):
         value = getattr(settings, name)
         if value != getattr(AgentSettings(), name):
             raise ConfigError(
-                f"{name}={value!r} goes with mazes, and this target is an environment, whose own reward is "
-                "trained on; leave it out, or shape it in Python with lapwing.LaplacianReward"
+                f"{name}={value!r} only works with mazes, and this target is an environment, whose own "
+                "reward is trained on; leave it out, or shape it in Python with lapwing.LaplacianReward"
             )
 
 

@@ -62,4 +62,4 @@ class OptionsSettings(SavedSettings):
         check_fields(self, "seed", whole=True, least=0, below=2**32)
         check_network(self)
         if self.exact and self.dim is not None:
-            raise ConfigError(f"dim={self.dim} goes with a learned φ; leave it out, or leave exact out")
+            raise ConfigError(f"dim={self.dim} only works with a learned φ; leave it out, or leave exact out")

@@ -51,7 +51,7 @@ def embedding_for(representation: Representation, steps: Steps, near: str | None
         raise ConfigError(f"near must be one of {', '.join(NEAR)}, not {near!r}; {nearest(near, NEAR)}")
     if near in ("observation", "both") and not vectors:
         raise ConfigError(
-            f"near={near!r} goes with continuous vectors, and these states are none; leave it out"
+            f"near={near!r} only works with continuous vectors, and these states are none; leave it out"
         )
     slow = Embedding(representation)
     if near == "phi" or not vectors:
