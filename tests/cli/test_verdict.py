@@ -178,6 +178,8 @@ def test_the_verdict_says_how_much_of_the_space_was_seen():
         verdict = verdict_of(result | {"extent": seen | {"covered": covered}}).verdict
         assert "6 of 6" in verdict
         assert told in verdict.partition("6 of 6")[2]
+    lacking = continuous(list(range(6)), objective=1.4) | {"extent": seen}
+    assert all(words in verdict_of(lacking).verdict for words in ("reference", "30%"))
     whole = {"ranges": [[0.0, 1.0]], "bounds": [[0.0, 1.0]], "covered": 1.0}
     assert "%" not in verdict_of(result | {"extent": whole}).verdict
     assert [feature for feature, _, _ in inside(seen)] == [1]

@@ -32,6 +32,14 @@ def test_a_goal_far_from_the_data_is_warned_of_once(learned, filter):
     shaper.set_goal(FAR)  # warnings are errors: it is not repeated
 
 
+@pytest.mark.parametrize("past_termination", [False, True])
+def test_the_remedy_is_not_what_was_done(learned, past_termination):
+    rep = replace(learned, config={"settings": {"past_termination": past_termination}})
+    with pytest.warns(LapwingWarning) as warned:
+        RewardShaper(SPACE, rep, FAR, form="laplacian")
+    assert ("past_termination" in str(warned[0].message)) != past_termination
+
+
 def test_a_goal_among_the_data_is_not(learned):
     shaper = RewardShaper(SPACE, learned, np.zeros(2, np.float32), form="laplacian")
     with pytest.warns(LapwingWarning, match="thinly sampled"):

@@ -133,6 +133,19 @@ def test_a_run_without_a_checkpoint_starts_over_to_the_same_bits(interrupted, fo
     assert_same_run(interrupted, four_room_run)
 
 
+def test_what_was_collected_is_kept_while_settings_are_tried(tmp_path, monkeypatch):
+    """Cut off at the first trial: it is resumed without a step in the environment, to the same bits."""
+    given = {"transitions": 400, "dim": 3, "trials": 2}
+    whole = lapwing.learn("gym:MountainCar-v0", out=tmp_path / "whole", **given)
+    stop = stop_at("trying out", 1)
+    with pytest.raises(Interrupted):
+        lapwing.learn("gym:MountainCar-v0", out=tmp_path / "cut", on_progress=stop, **given)
+    monkeypatch.setattr("lapwing.data.open.collect", None)
+    resumed = lapwing.learn("gym:MountainCar-v0", out=tmp_path / "cut", resume=True, **given)
+    assert resumed.sha256() == whole.sha256()
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
 def test_resuming_where_nothing_was_begun_begins(tmp_path, four_room_run):
     with pytest.warns(LapwingWarning, match="no run"):
         learn(tmp_path / "new", resume=True)

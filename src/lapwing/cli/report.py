@@ -106,6 +106,7 @@ def _add_held_out(table: Table, measured: dict[str, Any] | None) -> None:
         for value, about in list(zip(measured["eigenvalues"], measured["spread"], strict=False))[1:5]
     )
     table.add_row("held-out λ₂ …", "", spread + (", …" if dim > 5 else ""))
+    table.add_row("  ±", "", "half of what two halves of the held-out episodes differ by: a standard error")
 
 
 def _add_objective(table: Table, measured: dict[str, Any], dim: int) -> None:
@@ -144,8 +145,10 @@ def _add_extent(table: Table, extent: dict[str, Any] | None) -> None:
         return
     if extent["covered"] is not None:
         lattice = " × ".join([str(CELLS)] * len(extent["bounds"]))
-        others = "" if extent["covered"] == 1 else "; others were not seen, or hold no state"
-        about = f"of {lattice} cells of the observation space{others}"
+        others = (
+            "" if extent["covered"] == 1 else "; others were not seen, or hold no state, as inside of walls"
+        )
+        about = f"of {lattice} cells of the box that the observation space declares{others}"
         table.add_row("covered", f"{extent['covered']:.0%}", about)
     for feature, seen, bounds in inside(extent)[:MOST_INSIDE]:
         values, of = (f"{low:.3g} to {high:.3g}" for low, high in (seen, bounds))

@@ -68,6 +68,7 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         )
     if few:
         words += f", though {measured['transitions']:,} held-out transitions are few to judge by"
+    words += _as_far(result)
     parts = result.get("parts") or 1
     if parts > 1:
         words += f". The data falls into {parts} parts; between two of them a distance says nothing"
@@ -84,11 +85,11 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         words += f". φ lacks something: the reference does better, {_lower(ratio)} on held-out episodes"
         return Verdict(f"{words}.", _against_lacking(result["settings"]))
     if len(trusted) >= MOST * dim and not few:
-        return Verdict(f"{words}{_as_far(result)}.", _use(result))
+        return Verdict(f"{words}.", _use(result))
     more = "more episodes (--transitions, where they are collected)"
     first = leading(trusted)
     smaller = f"try --dim {first}, or {more}" if 2 < first < dim else more
-    return Verdict(f"{words}{_as_far(result)}.", f"{smaller}. Distances use what can be trusted alone.")
+    return Verdict(f"{words}.", f"{smaller}. Distances use what can be trusted alone.")
 
 
 def _as_far(result: dict[str, Any]) -> str:
@@ -96,7 +97,7 @@ def _as_far(result: dict[str, Any]) -> str:
     extent, words = result.get("extent") or {}, ", as far as the data goes"
     covered = extent.get("covered")
     if covered is not None and covered < MOST:
-        return f"{words}: it comes to {covered:.0%} of the observation space"
+        return f"{words}: it comes to {covered:.0%} of the observation space, not all of which need be states"
     features = ", ".join(str(feature) for feature, _, _ in inside(extent)) if extent else ""
     return f"{words}: of features {features} it saw a part of the observation space" if features else words
 

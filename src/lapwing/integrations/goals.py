@@ -16,7 +16,7 @@ from lapwing.data.extent import why_no_state
 from lapwing.data.observations import View, view_of
 from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import checked_batch
-from lapwing.laplacian.coverage import Coverage, warn_if_thin
+from lapwing.laplacian.coverage import OR_NO_STATE, Coverage, warn_if_thin
 from lapwing.laplacian.distances import check_distance, euclidean, measure_of
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation
@@ -115,6 +115,7 @@ class RewardShaper:
         self._forward: Forward | None = None
         self._coverage: Coverage | None = None
         self._ranges: list[list[float]] | None = None
+        self._remedy = ""
         self._measure = euclidean
         if learned is not None and form in SHAPED_BY_PHI:
             filter = chosen_filter(filter, learned)
@@ -125,6 +126,7 @@ class RewardShaper:
                 filter, scale = "commute", scale * float(np.divide(*sizes))
             self._forward = Forward(learned, filter)
             self._coverage, self._ranges = Coverage.of(learned, filter), learned.config.get("ranges")
+            self._remedy = _against_thin_data(learned)
         if self.follows_goal:
             _check_goal_environment(space, observation_key)
             observation_key = ACHIEVED
@@ -241,13 +243,9 @@ class RewardShaper:
         if self._coverage is None:
             return
         no_state = why_no_state(goal, self._ranges, self.view.bounds if in_space else None)
-        remedy = (
-            "collect past termination (past_termination=True), in longer episodes, from other starts, or "
-            "with a policy that comes to the goal"
-        )
         many = self.follows_goal or len(self._batch) > 0
         if warn_if_thin(
-            self._coverage, self._goal_phi, remedy, of_many=many, no_state=no_state, stacklevel=5
+            self._coverage, self._goal_phi, self._remedy, of_many=many, no_state=no_state, stacklevel=5
         ):
             self._coverage = None
 
@@ -301,6 +299,14 @@ class RewardShaper:
     def _flat(self, seen: Any) -> np.ndarray:
         array = np.asarray(seen, np.float64)
         return array.reshape(*array.shape[: array.ndim - len(self.view.shape)], -1)
+
+
+def _against_thin_data(learned: Representation) -> str:
+    """How to get data around a goal; not by what its collection did already."""
+    past_termination = learned.config.get("settings", {}).get("past_termination", False)
+    first = "more transitions" if past_termination else "past termination (past_termination=True)"
+    others = "in longer episodes, from other starts, or with a policy that comes to the goal"
+    return f"collect {first}, {others}{OR_NO_STATE}"
 
 
 def _measured_step(learned: Representation) -> dict[str, Any]:

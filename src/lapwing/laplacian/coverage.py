@@ -20,6 +20,8 @@ THIN = 3.0
 farther than those of nearly every state of the data."""
 NEARLY = 0.99
 """Of the data: single states, such as those that an episode ended in, lie in the hole themselves."""
+OR_NO_STATE = "; where no data can come, as inside of a wall, give a goal that it has been to"
+"""What follows the remedies where a goal may be anything: none of them moves a wall."""
 FEWEST = 100
 """By fewer states than these nothing is judged."""
 

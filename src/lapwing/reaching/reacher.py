@@ -11,7 +11,7 @@ import numpy as np
 
 from lapwing.data.extent import why_no_state
 from lapwing.errors import ConfigError
-from lapwing.laplacian.coverage import Coverage, warn_if_thin
+from lapwing.laplacian.coverage import OR_NO_STATE, Coverage, warn_if_thin
 from lapwing.laplacian.representation import Representation
 from lapwing.reaching.action_codes import ActionCodes
 from lapwing.reaching.controller import Network
@@ -166,7 +166,7 @@ class Reacher:
     def _warn_if_thin(self, goals: np.ndarray) -> None:
         if self._coverage and self.representation is not None:
             embedded = np.asarray(self.representation.embed(goals, "commute"))
-            remedy = "collect data that comes to the goal, and goes on from there"
+            remedy = f"collect data that comes to the goal, and goes on from there{OR_NO_STATE}"
             no_state = why_no_state(goals, self.representation.config.get("ranges"))
             if warn_if_thin(
                 self._coverage[0], embedded, remedy, of_many=True, no_state=no_state, stacklevel=6

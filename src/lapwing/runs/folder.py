@@ -1,7 +1,8 @@
 """A run folder: configuration, metrics, checkpoints and results of one learned representation.
 
-config.json holds the configuration and never changes. result.json is written last, so its presence means that
-the run is finished (figures can be redrawn from the rest). Anything missing in between is computed again,
+config.json holds the configuration and never changes, but that settings which trials chose are added to it
+once, after what was collected has been saved. result.json is written last, so its presence means that the run
+is finished (figures can be redrawn from the rest). Anything missing in between is computed again,
 bit-identically. Every file carries a digest. Folders of format 1, which lapwing 0.1.0 wrote, have none in
 their JSON files: they can be loaded and evaluated, but not resumed.
 """
@@ -16,7 +17,14 @@ from typing import Any, TypeVar
 
 from lapwing import storage
 from lapwing._version import __version__
-from lapwing.errors import CheckpointError, ConfigError, LapwingError, LapwingWarning, StorageError
+from lapwing.errors import (
+    CheckpointError,
+    ConfigError,
+    DatasetError,
+    LapwingError,
+    LapwingWarning,
+    StorageError,
+)
 from lapwing.laplacian.model_files import FORMAT, check_format, filled, named_arrays
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.runs.formats import (
@@ -152,6 +160,24 @@ class RunFolder:
         self._clear()
         versions = {"format": FOLDER_FORMAT, "version": __version__}
         storage.write_checked_json(self._config, versions | config)
+
+    def add_to_config(self, more: dict[str, Any]) -> None:
+        """Add what was found out since the run was begun, such as the settings that were tried and chosen."""
+        storage.write_checked_json(self._config, storage.read_checked_json(self._config) | more)
+
+    @contextmanager
+    def withdrawn_if_refused(self) -> Iterator[None]:
+        """Take a run that was just begun away again if it turns out that it cannot be done.
+
+        The run that it was to replace is put back. What is killed or interrupted stays, to be resumed.
+        """
+        try:
+            yield
+        except (ConfigError, DatasetError):
+            self._clear()
+            storage.remove(self._config)
+            self._put_back()
+            raise
 
     def config(self) -> dict[str, Any]:
         """What config.json says; a folder that is no run, or of another version, is refused."""
@@ -298,6 +324,11 @@ class RunFolder:
         inner = RunFolder(self.path / "representation")
         return inner if inner.begun and inner._holds_a_run() else None
 
+    def _files(self) -> list[Path]:
+        """A run's own files, with those of its φ; the mark of a finished one first, config.json last."""
+        inner = self._learned_inside()
+        return [*self._owned(), *([*inner._owned(), inner._config] if inner else []), self._config]
+
     def _set_aside(self) -> None:
         """Move a finished run's files; its config.json last, which says that all have been moved."""
         kept = RunFolder(self.replaced)
@@ -307,10 +338,17 @@ class RunFolder:
         if kept.begun:  # of two finished runs the later one is kept
             storage.remove_tree(kept.path)
         inner = self._learned_inside()
-        for path in (*self._owned(), *([*inner._owned(), inner._config] if inner else []), self._config):
+        for path in self._files():
             storage.move(path, kept.path / path.relative_to(self.path))
         if inner is not None:
             storage.remove_folders([inner.figures, inner.path])
+
+    def _put_back(self) -> None:
+        """Move a run that was set aside to where it was; its config.json first, the mark of its end last."""
+        kept = RunFolder(self.replaced)
+        for path in reversed(kept._files()) if kept.begun else ():
+            storage.move(path, self.path / path.relative_to(kept.path))
+        storage.remove_tree(kept.path)
 
     def _clear(self) -> None:
         """Remove a run's own files, those of the run of its φ among them, and nothing else."""

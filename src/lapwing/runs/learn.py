@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,12 +118,16 @@ def run(
                 hosts.told_by_first(dict)
             return Outcome(load_representation(folder.representation), folder.result(), target)
         if not resumed:
-            folder.begin(config | _prepared(settings, target, on_progress))
+            folder.begin(config | _extent(target))
+        with uncounted("saving", on_progress):  # before trials, for to collect it again may take longer
+            _keep_experience(folder, target)
+        if "resolved" not in folder.config():
+            with nullcontext() if resumed else folder.withdrawn_if_refused():
+                prepared = _prepared(settings, target, on_progress)
+            folder.add_to_config(prepared)
         begun = hosts.told_by_first(folder.config) if sharded else folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
         tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
-        with uncounted("saving", on_progress):
-            _keep_experience(folder, target)
         representation, trained = learn_resolved(
             target, resolved, tried=tried, objective=objective, checkpoints=folder, on_progress=on_progress
         )
@@ -166,13 +171,18 @@ def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress |
     """The resolved settings, as JSON can hold them, and what resolving took."""
     with uncounted("preparing", on_progress), stopwatch() as watch:
         resolved, tried = choose(settings, target, on_trial=within("trying out", on_progress))
-    extent = extent_of(target.different_observations, target.bounds) if target.bounds else None
-    return ({} if extent is None else {"extent": extent}) | {
+    return {
         "resolved": resolved.as_json(),
         "tried": [trial.as_json() for trial in tried],
         "prepare_seconds": watch.working,
         "compile_seconds": watch.compiling,
     }
+
+
+def _extent(target: Target) -> dict[str, Any]:
+    """Which part of its observation space the data comes to; the space is known as it is collected alone."""
+    extent = extent_of(target.different_observations, target.bounds) if target.bounds else None
+    return {} if extent is None else {"extent": extent}
 
 
 def reopen(out: Path, env: str | None = None, *, on_progress: OnProgress | None = None) -> Outcome:
