@@ -44,6 +44,18 @@ class LapwingNote(LapwingWarning):
     """What is good to know before a long computation; nothing is wrong."""
 
 
+def close_to(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is nearest, or None if none is near.
+
+    Example:
+        >>> close_to("FourRom", ["OneRoom", "FourRoom"])
+        'FourRoom'
+    """
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1)
+    return folded[close[0]] if close else None
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, or all of them if none is near.
 
@@ -52,6 +64,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
         'did you mean FourRoom?'
     """
     names = list(known)
-    folded = {name.casefold(): name for name in names}
-    close = difflib.get_close_matches(word.casefold(), folded, n=1)
-    return f"did you mean {folded[close[0]]}?" if close else f"known: {', '.join(names)}"
+    close = close_to(word, names)
+    return f"known: {', '.join(names)}" if close is None else f"did you mean {close}?"

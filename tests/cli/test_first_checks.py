@@ -35,6 +35,11 @@ def run(elsewhere):
         ("reach taken", "--representation taken"),
         ("evaluate nowhere", "nowhere"),
         ("explore nowhere", "nowhere"),
+        ("explore take", "did you mean taken?"),
+        ("explore ring.py", "lapwing learn gym:ring.py:NAME"),
+        ("evaluate walks.npz", "lapwing learn walks.npz"),
+        ("train gym:CartPole-v1 --goal 0.8,0", "--goal='0.8,0' only works with mazes"),
+        ("train gym:CartPole-v1 --representation taken", "lapwing.LaplacianReward"),
         ("data taken", "lapwing data inspect taken"),
         ("data inspect", "lapwing data inspect"),
         ("reach data.npz --goal 1,1", ".act(observation, goal)"),
@@ -46,7 +51,18 @@ def test_a_refusal_names_what_is_wrong(words, named):
 
 
 @pytest.mark.parametrize(
-    "words", ["learn FourRoom --dim 0", "learn gym:CartPool-v1", "learn FourRoom --out taken"]
+    "words",
+    [
+        "learn FourRoom --dim 0",
+        "learn gym:CartPool-v1",
+        "learn gym:nowhere.py:Env",
+        "learn FourRoom --out taken",
+        "learn nowhere.npz",
+        "learn minari:no/where-v0",
+        "reach ogbench:pointmaze-huge-navigate",
+        "train gym:CartPole-v1 --representation taken",
+        "data inspect nowhere.npz",
+    ],
 )
 def test_a_refusal_needs_no_jax(words, run):
     called = [sys.executable, "-c", _WITHOUT_JAX, *words.split()]

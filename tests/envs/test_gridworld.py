@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import lapwing  # noqa: F401 (registers the environments)
-from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL, GridWorld, GridWorldEnv, random_walks
+from lapwing.envs.grid_walks import random_walks
+from lapwing.envs.gridworld import AGENT, GOAL, GROUND, WALL, GridWorld, GridWorldEnv
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.mazes import MAZES, Maze, parse_maze, read_maze
 

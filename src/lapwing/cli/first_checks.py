@@ -3,10 +3,21 @@
 from pathlib import Path
 from typing import Any
 
-from lapwing.cli.arguments import Evaluate, Explore, Learn, Options, Reach, RunOptions, Train, TrainInArena
-from lapwing.envs.make import check_registered
+from lapwing.cli.arguments import (
+    Data,
+    Evaluate,
+    Explore,
+    Learn,
+    Options,
+    Reach,
+    RunOptions,
+    Train,
+    TrainInArena,
+)
+from lapwing.envs.make import check_env_id
 from lapwing.errors import ConfigError
 from lapwing.runs.taken import check_free, check_there, is_run
+from lapwing.settings.agents import check_for_environment
 
 _NAME_A_TARGET: dict[type, str] = {
     Learn: "lapwing learn FourRoom, a maze .txt, a data .npz or .hdf5, gym:ENV_ID, minari:NAME, or "
@@ -18,10 +29,16 @@ _NAME_A_TARGET: dict[type, str] = {
 }
 
 
+_TO_LEARN_FROM = (".py", ".npz", ".hdf5", ".h5", ".txt")
+
+
 def check_first(command: Any) -> None:
     """Refuse a command that lacks a target, or whose settings, folders or environment cannot be used."""
     if isinstance(command, Evaluate | Explore):
+        _check_learned(command.run)
         check_there(command.run)
+    if isinstance(command, Data):
+        _check_source(command.source)
     if isinstance(command, RunOptions):
         _check_run(command)
 
@@ -30,6 +47,8 @@ def _check_run(command: Any) -> None:
     target = command.target
     if not target:
         raise ConfigError(f"name a target: {_NAME_A_TARGET[type(command)]}")
+    if isinstance(command, Train) and target.startswith("gym:"):  # before a goal is refused that is no cell
+        check_for_environment(command, command.representation)
     command.settings()
     if command.resume and command.out is None:
         raise ConfigError("resume needs --out, the folder of the run to resume")
@@ -41,4 +60,22 @@ def _check_run(command: Any) -> None:
     if command.out is not None and getattr(command, "hosts", None) is None:
         check_free(command.out, overwrite=command.overwrite, resume=command.resume)
     if target.startswith("gym:"):
-        check_registered(target.removeprefix("gym:"))
+        check_env_id(target.removeprefix("gym:"))
+    else:
+        _check_source(target)
+
+
+def _check_source(name: str) -> None:
+    """Refuse a name that is no source, or data that is not there."""
+    from lapwing.data.source import read_source  # which takes longer than all that is imported for --help
+
+    read_source(name)
+
+
+def _check_learned(path: Path) -> None:
+    """Refuse what is to be learned from in the place of what was learned."""
+    if path.suffix in _TO_LEARN_FROM:
+        target = f"gym:{path}:NAME" if path.suffix == ".py" else path
+        raise ConfigError(
+            f"{path} is what a run may be learned from, and a run is wanted; lapwing learn {target} makes one"
+        )

@@ -14,7 +14,8 @@ from lapwing.data.experience import Experience
 from lapwing.data.observations import View, view_of, warn_of_form
 from lapwing.data.rollouts import Policy, Progress, step_single, step_vector, stored_dtype, stored_shape
 from lapwing.data.shrink import as_numbers
-from lapwing.envs.gridworld import GridWorld, random_walks
+from lapwing.envs.grid_walks import random_walks
+from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.make import refuse_vec_env
 from lapwing.envs.wrap import PastTermination
 from lapwing.errors import ConfigError

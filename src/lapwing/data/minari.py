@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
-import jax
 import numpy as np
 from gymnasium import spaces
 
@@ -118,9 +117,9 @@ class MinariData:
                 where = f"minari:{self.name}, episode {number}"
                 group = child(file, f"episode_{number}", where)
                 columns = self._columns(child(group, "observations", where), space, where)
-                leaves = jax.tree.leaves(columns)
+                leaves = list(_leaves(columns))
                 check_together(where, leaves)
-                episode = _Episode(jax.tree.map(Column.read, columns))
+                episode = _Episode(_read_all(columns))
                 if followed:
                     steps = len(leaves[0]) - 1
                     actions = _read_steps(group, "actions", self.action_space, steps, where)
@@ -141,6 +140,22 @@ class MinariData:
                 for index, part in enumerate(space.spaces)
             )
         return Column(node, space, where, self.jpeg_encoding and _is_jpeg(space))
+
+
+def _leaves(columns: Any) -> Iterator[Column]:
+    """The columns of a nest of dicts and tuples."""
+    if isinstance(columns, Column):
+        yield columns
+        return
+    for part in columns.values() if isinstance(columns, dict) else columns:
+        yield from _leaves(part)
+
+
+def _read_all(columns: Any) -> Any:
+    """The arrays of a nest of columns, nested as these are."""
+    if isinstance(columns, dict):
+        return {key: _read_all(part) for key, part in columns.items()}
+    return tuple(map(_read_all, columns)) if isinstance(columns, tuple) else columns.read()
 
 
 class _Episode(NamedTuple):

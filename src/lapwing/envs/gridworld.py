@@ -1,4 +1,4 @@
-"""A maze as a finite MDP: tables for JAX, and a Gymnasium environment over the same tables.
+"""A maze as a finite MDP: its tables, and a Gymnasium environment over the same tables.
 
 The four moves (and, optionally, staying) are deterministic; a move into a wall has no effect. Episodes start
 anywhere and end only by a time limit. If the maze has a goal, the reward is -1, or 0 on the goal.
@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import gymnasium
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray, UInt8
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
@@ -142,39 +139,6 @@ class GridWorld:
         if state < 0:
             raise ConfigError(f"{role} ({row},{column}) is a wall of {self.maze.name}; choose a floor cell")
         return state
-
-
-def random_walks(
-    next_state: Int[Array, "states actions"],
-    policy: jax.Array | None,
-    *,
-    episodes: int,
-    length: int,
-    key: PRNGKeyArray,
-) -> tuple[Int[Array, "episodes observations"], UInt8[Array, "episodes steps"]]:
-    """Episodes of `length` moves from uniform starts: the states, and the action taken at each but the last.
-
-    Args:
-        next_state: the table of the dynamics.
-        policy: probabilities of the actions in each state (states, actions); None is uniform.
-        episodes: how many episodes.
-        length: moves in each.
-        key: a typed random key.
-    """
-    n_states, n_actions = next_state.shape
-    start_key, walk_key = jax.random.split(key)
-    start = jax.random.randint(start_key, (episodes,), 0, n_states, dtype=jnp.int32)
-
-    def move(state, t):
-        step_key = jax.random.fold_in(walk_key, t)
-        if policy is None:
-            action = jax.random.randint(step_key, (episodes,), 0, n_actions)
-        else:
-            action = jax.random.categorical(step_key, jnp.log(policy)[state])
-        return next_state[state, action], (state, action.astype(jnp.uint8))
-
-    last, (states, actions) = jax.lax.scan(move, start, jnp.arange(length))
-    return jnp.concatenate([states, last[None]]).T, actions.T
 
 
 class GridWorldEnv(gymnasium.Env):

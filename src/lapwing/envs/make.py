@@ -13,7 +13,7 @@ from typing import TypeVar
 import gymnasium
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
-from lapwing.errors import ConfigError, nearest
+from lapwing.errors import ConfigError, close_to, nearest
 from lapwing.settings.checks import check_size
 
 Env = gymnasium.Env | VectorEnv
@@ -83,27 +83,31 @@ def _several(make: Callable[[], gymnasium.Env], num_envs: int) -> Env:
 
 def _maker(env_id: str) -> Callable[[], gymnasium.Env]:
     """What makes the environment, as often as it is called; a file is run once for all of them."""
+    check_env_id(env_id)
+    module, _, name = env_id.rpartition(":")
+    if module.endswith(".py"):
+        return partial(_made, env_id, _maker_in(Path(module), name))
+    return partial(_made, env_id, partial(gymnasium.make, name))
+
+
+def check_env_id(env_id: str) -> None:
+    """Refuse an id that is not registered, nor by the module before it, or a file that is not there.
+
+    A file is not run, so whether it has what is named is not known yet.
+    """
     module, _, name = env_id.rpartition(":")
     if env_id.endswith(".py"):
         raise ConfigError(f"name the class or function too: gym:{env_id}:NAME")
     if module.endswith(".py"):
-        return partial(_made, env_id, _maker_in(Path(module), name))
-    check_registered(env_id)
-    return partial(_made, env_id, partial(gymnasium.make, name))
-
-
-def check_registered(env_id: str) -> None:
-    """Refuse an id that is not registered, nor by the module before it; one in a file is not looked for."""
-    module, _, name = env_id.rpartition(":")
-    if env_id.endswith(".py") or module.endswith(".py"):
+        _check_file(Path(module))
         return
     if module:
         import_module(module)
     if name not in gymnasium.registry:
         _register_where_installed(name)
     if name not in gymnasium.registry:
-        hint = nearest(name, gymnasium.registry)
-        hint = hint if hint.startswith("did") else "gymnasium.pprint_registry() lists them"
+        close = close_to(name, gymnasium.registry)
+        hint = "gymnasium.pprint_registry() lists them" if close is None else f"did you mean {close}?"
         remedy = "" if module else f" (if a package registers it, name that too: gym:PACKAGE:{name})"
         raise ConfigError(f"unknown Gymnasium environment {env_id!r}; {hint}{remedy}")
 
@@ -206,10 +210,14 @@ def _wants_env(value: object) -> bool:
     return False
 
 
-def run_file(path: Path) -> ModuleType:
-    """The module that a user's own file is, which is run for it."""
+def _check_file(path: Path) -> None:
     if not path.is_file():
         raise ConfigError(f"no file {path}; name a class or a function in a file as FILE.py:NAME")
+
+
+def run_file(path: Path) -> ModuleType:
+    """The module that a user's own file is, which is run for it."""
+    _check_file(path)
     # Under a name that no other module has: one called random.py must not become `random`.
     name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing import storage
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, close_to
 
 CONFIG, RESULT = "config.json", "result.json"
 
@@ -26,7 +26,15 @@ def is_run(path: Path) -> bool:
 def check_there(path: Path) -> None:
     """Refuse a path that is neither a file nor a folder."""
     if not storage.is_file(path) and not storage.is_folder(path):
-        raise ConfigError(f"there is no {path}; check the path of the run")
+        raise ConfigError(f"there is no {path}; {_meant(path)}")
+
+
+def _meant(path: Path) -> str:
+    """The run of the nearest name, beside the path or in runs/; if none is near, that the path is wrong."""
+    found = [each for folder in (Path("runs"), path.parent) for each in sorted(folder.glob("*"))]
+    runs = {each.name: each for each in found if is_run(each)}
+    near = close_to(path.name, runs)
+    return "check the path of the run" if near is None else f"did you mean {runs[near]}?"
 
 
 def check_exclusive(*, overwrite: bool, resume: bool) -> None:

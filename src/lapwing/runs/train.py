@@ -170,7 +170,8 @@ def learn_phi(
 
 def _check_whole(inner: RunFolder) -> None:
     """Refuse a run that has lost what it cannot be resumed without."""
-    if inner.begun and not {"target", "settings", "resolved"} <= inner.config().keys():
+    described = {"target", "settings"} | ({"resolved"} if inner.finished else set())
+    if inner.begun and not described <= inner.config().keys():
         raise CheckpointError(f"{inner.path / 'config.json'} is damaged: it does not describe a run")
     if inner.finished and not inner.begun:
         raise CheckpointError(f"{inner.path} holds a run that has lost its config.json")

@@ -38,7 +38,7 @@ from lapwing.runs.train import (
     learn_phi,
     run_agent,
 )
-from lapwing.settings.agents import AgentSettings
+from lapwing.settings.agents import AgentSettings, check_for_environment
 from lapwing.settings.learn import PRESETS, LearnSettings, RewardForm
 from lapwing.shaping.audit import WITHIN, Audit, audit
 from lapwing.shaping.online import OnlineRewards, PhiLearner
@@ -132,7 +132,7 @@ def _phi(
     if recipe.preset != "default" and not learned:
         raise ConfigError("preset says how φ is learned, and none is learned here; leave --preset out")
     if isinstance(source, GymEnv):
-        _refuse_what_is_for_mazes(settings, representation)
+        check_for_environment(settings, representation)
         checked_starts(partial(make_env, source.env_id))
         return None
     if settings.reward not in SHAPED_BY_PHI:
@@ -157,21 +157,6 @@ def _phi(
         )
     shared = {name: getattr(settings, name) for name in ("observation", "stay", "episode_length", "seed")}
     return given_or_learned(representation, dataclasses.replace(recipe, **shared), online=settings.online)
-
-
-def _refuse_what_is_for_mazes(settings: AgentSettings, representation: Phi | None) -> None:
-    """An option that would do nothing is a misunderstanding."""
-    if representation is not None:
-        raise ConfigError(
-            "representation only works with mazes; in Python, agents.dqn_gym.train_on_env takes a GoalReward"
-        )
-    for name in ("reward", "filter", "scale", "online", "goal", "observation", "stay", "episode_length"):
-        value = getattr(settings, name)
-        if value != getattr(AgentSettings(), name):
-            raise ConfigError(
-                f"{name}={value!r} only works with mazes, and this target is an environment, whose own "
-                "reward is trained on; leave it out, or shape it in Python with lapwing.LaplacianReward"
-            )
 
 
 def _train(

@@ -210,6 +210,29 @@ CONTROL_PRESETS: dict[str, ControlSettings] = {
 }
 
 
+_FOR_MAZES = ("reward", "filter", "scale", "online", "goal", "observation", "stay", "episode_length")
+"""The settings of a DQN agent that are about a maze."""
+
+
+def check_for_environment(options: AgentSettings, representation: Any) -> None:
+    """Refuse what is about mazes for an agent in an environment: an option that does nothing misleads.
+
+    Args:
+        options: the settings, which need not have been validated.
+        representation: φ, or None.
+    """
+    values = {name: getattr(options, name) for name in _FOR_MAZES}
+    given = [f"{name}={value!r}" for name, value in values.items() if value != getattr(AgentSettings, name)]
+    if representation is not None:
+        given = ["representation", *given]
+    if given:
+        raise ConfigError(
+            f"{given[0]} only works with mazes, and this target is an environment, whose own reward is "
+            "trained on; for a reward that φ shapes, wrap it as lapwing.LaplacianReward(env, representation, "
+            "goal) and train an agent of yours, such as Stable-Baselines3's (docs/any_agent.md)"
+        )
+
+
 def read_cell(text: str, role: str = "goal") -> tuple[int, int]:
     """The cell that a command-line argument names.
 
