@@ -433,11 +433,29 @@ def test_a_whole_number_can_be_written_in_other_ways(elsewhere, written, number)
     assert f"not {number}" in refused("learn", "FourRoom", "--dim", written, "--transitions", "500")
 
 
-@pytest.mark.parametrize("written", ["2.5", "many", "nan"])
-def test_what_is_no_whole_number_is_named(elsewhere, written):
-    told = refused("learn", "FourRoom", "--transitions", written)
-    assert "--transitions" in told
-    assert f"'{written}'" in told
+@pytest.mark.parametrize(
+    ("command", "option", "written"),
+    [
+        ("learn", "--transitions", "2.5"),
+        ("learn", "--dim", "ten"),
+        ("learn", "--seed", "nan"),
+        ("learn", "--lam", "high"),
+        ("learn", "--hidden", "wide"),
+        ("learn", "--encoder", "forier"),
+        ("train", "--gamma", "much"),
+        ("reach", "--landmarks", "few"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named_in_one_line(elsewhere, command, option, written):
+    for given in ([option, written], [f"{option}={written}"]):
+        told = refused(command, "FourRoom", *given)
+        assert told.startswith(f"lapwing: {option} ")
+        assert f"'{written}'" in told
+
+
+def test_an_option_without_its_value_is_named(elsewhere):
+    for words in (["--dim"], ["--dim", "--resume"]):
+        assert refused("learn", "FourRoom", *words).startswith("lapwing: --dim needs a value")
 
 
 @pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
