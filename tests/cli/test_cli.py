@@ -1,5 +1,6 @@
 import contextlib
 import dataclasses
+import io
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 import lapwing
 from lapwing import storage
+from lapwing.cli.progress import stderr_console
 from lapwing.data.experience import Experience
 from lapwing.settings.learn import LearnSettings
 from tests.support.command_line import called, refused
@@ -111,8 +113,10 @@ def test_what_is_interrupted_before_anything_is_saved_is_not_to_be_resumed(elsew
 
 @pytest.mark.usefixtures("sketched")
 def test_two_runs_without_a_folder_go_to_two(elsewhere):
-    for _ in range(2):
-        assert called("learn", "FourRoom", *QUICK)[0] == 0
+    told = [called("learn", "FourRoom", *QUICK) for _ in range(2)]
+    assert [code for code, _, _ in told] == [0, 0]
+    assert "evaluate runs/FourRoom " not in told[0][2]
+    assert "evaluate runs/FourRoom " in told[1][2]  # the second says that there is a first
     assert sorted(path.name for path in Path("runs").iterdir()) == ["FourRoom", "FourRoom-2"]
     assert Path("runs/FourRoom-2/result.json").exists()
 
@@ -648,6 +652,15 @@ def test_a_mistake_with_an_agent_is_told_in_a_sentence(elsewhere, arguments, mes
 def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     told = refused("train", "TwoRoom", "--representation", four_room_run)
     assert "learned on FourRoom, not on this maze TwoRoom" in told
+
+
+@pytest.mark.parametrize(("columns", "width"), [(None, 120), ("90", 90)])
+def test_a_file_has_wider_tables_than_a_small_terminal(columns, width, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert stderr_console().width == width
 
 
 @pytest.mark.parametrize("terminal", [True, False])
