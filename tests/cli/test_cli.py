@@ -664,10 +664,11 @@ def test_a_file_has_wider_tables_than_a_small_terminal(columns, width, monkeypat
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_shows_that_a_command_is_starting(terminal, monkeypatch, capsys):
+def test_a_terminal_shows_that_a_command_is_starting(terminal, elsewhere, monkeypatch, capsys):
+    """One that is refused, but not before JAX is imported."""
     from lapwing.cli.main import main
 
     monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
     with pytest.raises(SystemExit):
-        main(["learn", "NoSuchMaze"])
+        main(["learn", "FourRoom", "--transitions", "500", "--dim", "153"])
     assert ("starting" in capsys.readouterr().err) == terminal
