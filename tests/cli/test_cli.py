@@ -1,5 +1,6 @@
 import contextlib
 import dataclasses
+import io
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 import lapwing
 from lapwing import storage
+from lapwing.cli.progress import stderr_console
 from lapwing.data.experience import Experience
 from lapwing.settings.learn import LearnSettings
 from tests.support.command_line import called, refused
@@ -111,8 +113,10 @@ def test_what_is_interrupted_before_anything_is_saved_is_not_to_be_resumed(elsew
 
 @pytest.mark.usefixtures("sketched")
 def test_two_runs_without_a_folder_go_to_two(elsewhere):
-    for _ in range(2):
-        assert called("learn", "FourRoom", *QUICK)[0] == 0
+    told = [called("learn", "FourRoom", *QUICK) for _ in range(2)]
+    assert [code for code, _, _ in told] == [0, 0]
+    assert "evaluate runs/FourRoom " not in told[0][2]
+    assert "evaluate runs/FourRoom " in told[1][2]  # the second says that there is a first
     assert sorted(path.name for path in Path("runs").iterdir()) == ["FourRoom", "FourRoom-2"]
     assert Path("runs/FourRoom-2/result.json").exists()
 
@@ -433,11 +437,29 @@ def test_a_whole_number_can_be_written_in_other_ways(elsewhere, written, number)
     assert f"not {number}" in refused("learn", "FourRoom", "--dim", written, "--transitions", "500")
 
 
-@pytest.mark.parametrize("written", ["2.5", "many", "nan"])
-def test_what_is_no_whole_number_is_named(elsewhere, written):
-    told = refused("learn", "FourRoom", "--transitions", written)
-    assert "--transitions" in told
-    assert f"'{written}'" in told
+@pytest.mark.parametrize(
+    ("command", "option", "written"),
+    [
+        ("learn", "--transitions", "2.5"),
+        ("learn", "--dim", "ten"),
+        ("learn", "--seed", "nan"),
+        ("learn", "--lam", "high"),
+        ("learn", "--hidden", "wide"),
+        ("learn", "--encoder", "forier"),
+        ("train", "--gamma", "much"),
+        ("reach", "--landmarks", "few"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named_in_one_line(elsewhere, command, option, written):
+    for given in ([option, written], [f"{option}={written}"]):
+        told = refused(command, "FourRoom", *given)
+        assert told.startswith(f"lapwing: {option} ")
+        assert f"'{written}'" in told
+
+
+def test_an_option_without_its_value_is_named(elsewhere):
+    for words in (["--dim"], ["--dim", "--resume"]):
+        assert refused("learn", "FourRoom", *words).startswith("lapwing: --dim needs a value")
 
 
 @pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
@@ -632,11 +654,21 @@ def test_a_phi_of_another_maze_is_refused(elsewhere, four_room_run):
     assert "learned on FourRoom, not on this maze TwoRoom" in told
 
 
+@pytest.mark.parametrize(("columns", "width"), [(None, 120), ("90", 90)])
+def test_a_file_has_wider_tables_than_a_small_terminal(columns, width, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert stderr_console().width == width
+
+
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_shows_that_a_command_is_starting(terminal, monkeypatch, capsys):
+def test_a_terminal_shows_that_a_command_is_starting(terminal, elsewhere, monkeypatch, capsys):
+    """One that is refused, but not before JAX is imported."""
     from lapwing.cli.main import main
 
     monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
     with pytest.raises(SystemExit):
-        main(["learn", "NoSuchMaze"])
+        main(["learn", "FourRoom", "--transitions", "500", "--dim", "153"])
     assert ("starting" in capsys.readouterr().err) == terminal

@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 
@@ -37,6 +38,23 @@ def test_a_sound_file_is_counted_and_planned_for(sound):
     assert found.plan["estimator"] == "closed-form"
     assert found.plan["states"] is None
     assert found.plan["held_out"] == 0.1
+
+
+@pytest.mark.parametrize("suffix", ["npz", "hdf5"])
+def test_arrays_that_are_ignored_have_type_and_shape_too(tmp_path, suffix):
+    arrays = {"observations": walks().reshape(-1, 2), "lengths": np.full(30, 41), "qpos": np.zeros((1230, 3))}
+    path = tmp_path / f"walks.{suffix}"
+    if suffix == "npz":
+        np.savez(path, note=np.array([{}], dtype=object), **arrays)
+    else:
+        with h5py.File(path, "w") as file:
+            file.create_group("note")
+            for name, array in arrays.items():
+                file[name] = array
+    found = inspect(path)
+    assert found.arrays["qpos"] == "float64 (1230, 3), ignored"
+    assert found.arrays["note"] == "ignored"
+    assert found.arrays["observations"] == "float32 (1230, 2)"
 
 
 def test_states_that_repeat_would_be_enumerated(tmp_path):

@@ -1,13 +1,15 @@
+import io
 import json
 import shutil
 
 import gymnasium
 import numpy as np
 import pytest
+from rich.console import Console
 
 import lapwing
 from lapwing.cli.main import main
-from lapwing.cli.reach_report import draw_reach, reach_table
+from lapwing.cli.reach_report import draw_reach, reach_report, reach_table
 from lapwing.errors import ConfigError, LapwingWarning
 from lapwing.runs.reach import _open as open_for_reaching
 from lapwing.runs.reach import reopen_reach
@@ -183,6 +185,12 @@ def test_goals_that_are_no_states_are_told(rooms, tmp_path):
     with pytest.warns(LapwingWarning, match="observation-key"):
         lapwing.reach(source, out=tmp_path / "run", observation_key="observation", **SMALL)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["success"] is None
+    with pytest.warns(LapwingWarning, match="observation-key"):
+        outcome = reopen_reach(tmp_path / "run")
+    told = io.StringIO()
+    Console(file=told, width=200).print(reach_report(outcome))
+    assert "desired_goal" in told.getvalue()
+    assert f"explore {tmp_path / 'run'};" in told.getvalue()
 
 
 def test_evaluation_goals_outside_of_the_data_fail_and_the_run_is_finished(rooms, tmp_path):

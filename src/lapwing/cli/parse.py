@@ -1,6 +1,5 @@
 """Parsing the command line into a command with validated options."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_type_hints
 
@@ -22,6 +21,7 @@ from lapwing.cli.arguments import (
 )
 from lapwing.cli.flags import COMMANDS, check_flags
 from lapwing.cli.help import ABOUT, SUMMARIES, grouped_help
+from lapwing.cli.values import check_values, is_number, whole
 from lapwing.errors import ConfigError, nearest
 from lapwing.mazes import is_arena
 from lapwing.settings.agents import CONTROL_PRESETS
@@ -38,24 +38,10 @@ def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo):
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="INT",
-        instance_from_str=lambda words: _whole(words[0]),
+        instance_from_str=lambda words: whole(words[0]),
         is_instance=lambda value: isinstance(value, int),
         str_from_instance=lambda number: [str(number)],
     )
-
-
-def _whole(word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not number.is_integer():
-        raise ValueError(f"a whole number is wanted, such as 100000, 100_000 or 1e5, not {word!r}")
-    return int(number)
 
 
 def parse(arguments: list[str]) -> Any:
@@ -83,6 +69,8 @@ def parse(arguments: list[str]) -> Any:
     reach = _subcommand("reach", Reach, about)
     options = _subcommand("options", Options, about)
     reproduce = _subcommand("reproduce", Reproduce, about)
+    if command in COMMANDS:  # after presets, which have a hint of their own
+        check_values(arguments[1:], _kinds(command, target), command)
     with grouped_help(command):
         return tyro.cli(
             learn | data | evaluate | explore | audit | solve | train | reach | options | reproduce,  # type: ignore[arg-type]
@@ -165,14 +153,6 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)  # a plain bool is a flag, an annotated one takes a value
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
 _TARGETED: dict[str, tuple[type, ...]] = {
     "learn": (Learn,),
     "solve": (Solve,),
@@ -183,7 +163,7 @@ _TARGETED: dict[str, tuple[type, ...]] = {
 }
 """The commands with one target, and their options."""
 _LISTS: dict[str, Callable[[str], bool]] = {
-    **dict.fromkeys(("hidden", "bumps", "bump_width", "slowness", "cutoff"), _is_number),
+    **dict.fromkeys(("hidden", "bumps", "bump_width", "slowness", "cutoff"), is_number),
     **dict.fromkeys(("only", "keys"), lambda word: "=" in word and ":" not in word),
     "log": lambda word: word in ("tensorboard", "wandb"),
     "wrap": lambda word: ":" in word and not word.startswith(("-", "gym:")),

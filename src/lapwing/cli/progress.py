@@ -1,5 +1,6 @@
 """Progress on standard error: a bar for one run, a live table for the runs of a figure."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from lapwing.figures.runner import OnStatus, Status
     from lapwing.sweeps.work import Worker
 
+WIDTH_OF_A_FILE = 120
+"""Of tables that go to a file or a pipe, where COLUMNS does not say."""
 SECONDS_BETWEEN_LINES = 15.0
 """Where there is no terminal."""
 WORTH_A_LINE = 1.0
@@ -28,7 +31,8 @@ WHERE_MISTAKES_SHOW = ("opening", "inspecting", "comparing")
 
 def stderr_console() -> Console:
     """Where everything but results is written; brackets in a path or a name are no markup."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    width = None if sys.stderr.isatty() or "COLUMNS" in os.environ else WIDTH_OF_A_FILE
+    return Console(file=sys.stderr, width=width, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 class TimeColumn(ProgressColumn):

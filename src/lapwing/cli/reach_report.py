@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing import plots
+from lapwing.cli.program import program
 from lapwing.cli.report import measure_table, save_figures
 from lapwing.errors import ConfigError
 from lapwing.plots import telling_features
@@ -20,7 +21,8 @@ MOST_PATHS = 50
 
 def reach_report(outcome: ReachOutcome) -> Group:
     """The measures, and at the end how the policy is used."""
-    use = f'in Python lapwing.load_reacher("{outcome.result["run"]}").act(observation, goal).'
+    run = outcome.result["run"]
+    use = f'{program()} explore {run}; in Python lapwing.load_reacher("{run}").act(observation, goal).'
     return Group(reach_table(outcome), Text.assemble(("next: ", "bold"), use))
 
 
@@ -32,7 +34,10 @@ def reach_table(outcome: ReachOutcome) -> Table:
         about = f"of {result['episodes']} episodes, {result['mean_steps']:.0f} steps in the mean"
         table.add_row("success", f"{result['success']:.1%}", about)
     else:
-        table.add_row("success", "-", "there is data, and no environment with goals to act in")
+        about = "not tried: goals come with mazes, or as desired_goal of an environment's observations"
+        table.add_row("success", "-", about)
+    if result.get("regenerated"):
+        table.add_row("data", "", "made here as OGBench makes it: not the published file")
     if result.get("goals_outside"):
         table.add_row("  outside", str(result["goals_outside"]), "goals the data never came near: failed")
     if result["by_task"]:

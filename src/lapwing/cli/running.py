@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lapwing.cli.arguments import Learn, Options, Reach, RunOptions, Train, TrainInArena
+from lapwing.cli.program import program
+from lapwing.runs.taken import RESULT
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,6 +28,8 @@ def run_in_folder(
     from lapwing.compilation import kept_programs
 
     console, out = stderr_console(), command.out or new_folder(command.target, ending)
+    if command.out is None:
+        _tell_of_earlier(command.target, ending, out, console)
     options = {"out": out, "overwrite": command.overwrite, "resume": command.resume}
     with kept_programs():
         with _resumable(out, console), progress_bar(console) as bar, _logged(command, out, bar) as log:
@@ -74,6 +78,15 @@ def held(out: Path) -> Iterator[None]:
 
     with RunFolder(out).held():
         yield
+
+
+def _tell_of_earlier(target: str, ending: str, out: Path, console: "Console") -> None:
+    """Say that there is a run of this target already, which may be all that is wanted."""
+    earlier = Path("runs") / (_folder_name(target) + ending)
+    if out != earlier:
+        finished = (earlier / RESULT).is_file()
+        opened = f"{program()} evaluate {earlier} shows it" if finished else "unfinished; --out and --resume"
+        console.print(f"{earlier} is there from before ({opened}); this run goes to {out}")
 
 
 def new_folder(target: str, ending: str = "") -> Path:

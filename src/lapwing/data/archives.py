@@ -80,6 +80,24 @@ def names_in(path: Path) -> list[str]:
         return list(_entries(path, archive))
 
 
+def kinds_in(path: Path) -> dict[str, tuple[np.dtype, tuple[int, ...]] | None]:
+    """The type and shape of each array of an .npz file, by its header; None for what is not plain numbers."""
+    with _opened(path) as archive:
+        return {name: _kind(path, name, archive, one) for name, one in _entries(path, archive).items()}
+
+
+def _kind(
+    path: Path, name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo
+) -> tuple[np.dtype, tuple[int, ...]] | None:
+    try:
+        _check_entry(path, name, entry)
+        with archive.open(entry) as stream:
+            header = read_header(path, name, stream)
+        return header.dtype, header.shape
+    except Exception:  # bytes of any kind, which nobody asked for
+        return None
+
+
 class _ShortReads:
     """A stream that refuses to be read by more than `most` bytes at once, however many its content asks for.
 

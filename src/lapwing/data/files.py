@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lapwing.data import archives, hdf5
 from lapwing.data.archives import names_in, read_archive
 from lapwing.data.experience import Experience
 from lapwing.data.folders import is_data_folder, load_folder, without_manifest
@@ -80,3 +81,8 @@ def as_keys(pairs: Iterable[str]) -> dict[str, str]:
 def array_names(path: Path) -> list[str]:
     """The names of all that a file holds."""
     return datasets_in(path) if path.suffix in HDF5_SUFFIXES else names_in(path)
+
+
+def array_kinds(path: Path) -> dict[str, tuple[np.dtype, tuple[int, ...]] | None]:
+    """The type and shape of all that a file holds, none of which is read; None for what is no plain array."""
+    return hdf5.kinds_in(path) if path.suffix in HDF5_SUFFIXES else archives.kinds_in(path)

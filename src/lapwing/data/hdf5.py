@@ -61,6 +61,20 @@ def datasets_in(path: Path) -> list[str]:
         return list(file)
 
 
+def kinds_in(path: Path) -> dict[str, tuple[np.dtype, tuple[int, ...]] | None]:
+    """The type and shape of each dataset at the top of an HDF5 file; None for what is none."""
+    with _opened_file(path) as file:
+        return {name: _kind(file, name, path) for name in file}
+
+
+def _kind(file: Any, name: str, path: Path) -> tuple[np.dtype, tuple[int, ...]] | None:
+    try:
+        dataset = child(file, name, str(path))
+        return dataset.dtype, dataset.shape
+    except Exception:  # a group, a link, or bytes of any kind, which nobody asked for
+        return None
+
+
 @contextmanager
 def _opened_file(path: Path) -> Iterator[Any]:
     if not path.is_file():

@@ -71,8 +71,8 @@ class RewardShaper:
         representation: φ, a file or a run folder of it, or None for the forms that need none.
         goal: an observation to be reached, a `Goal`, or None to follow the `desired_goal` of observations.
         form: one of `rewards.FORMS`.
-        filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
-            rotated.
+        filter: the spectral filter of the distance, or `hitting`; None is `commute`, by which agents were
+            evaluated (`rep.distance` takes `biharmonic`), or `soft` if φ was not rotated.
         gamma: the agent's discount, for `potential`.
         radius: within which a goal is reached that is an observation; None is a step.
         scale: multiplies the distance in the embedding; None makes the mean distance between states 1, or

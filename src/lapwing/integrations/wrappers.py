@@ -37,8 +37,8 @@ class LaplacianReward(gymnasium.Wrapper, RecordConstructorArgs):
         goal: an observation; a `lapwing.Goal` for a separate goal space, with an h of φ's input; or None in
             goal environments, whose `desired_goal` is used.
         form: `potential`, `mix`, `laplacian`, `rawmix`, `l2` or `sparse`.
-        filter: the spectral filter of the distance, or `hitting`; None is `commute`, or `soft` if φ was not
-            rotated.
+        filter: the spectral filter of the distance, or `hitting`; None is `commute`, by which agents were
+            evaluated (`rep.distance` takes `biharmonic`), or `soft` if φ was not rotated.
         gamma: the agent's discount factor, for `potential`; the default is that of Stable-Baselines3.
         radius: the goal is reached within it, if `goal` is an observation; None is the median step of
             the data that φ was learned from, if its states are continuous, and else the goal itself.

@@ -146,8 +146,10 @@ class Representation:
         Args:
             a: the first observations.
             b: the second observations; the order matters only for `hitting`.
-            filter: that of `embed`, for a Euclidean distance; or `hitting`, the expected number of one-step
-                transitions from `a` to `b`, approximated by these eigenfunctions, which can be negative.
+            filter: that of `embed`, for a Euclidean distance: None is `biharmonic`, which leads in open
+                spaces (`LaplacianReward` takes `commute`, by which agents were evaluated); or `hitting`,
+                the expected number of one-step transitions from `a` to `b`, approximated by these
+                eigenfunctions, which can be negative.
             t: as for `embed`.
             trusted_only: as for `embed`.
         """

@@ -131,6 +131,7 @@ class ReachResult(TypedDict):
     episodes: int
     mean_steps: float | None
     goals_outside: NotRequired[int]
+    regenerated: NotRequired[bool]
     by_task: list[float] | None
     landmarks: int
     edges: int

@@ -15,7 +15,7 @@ import numpy as np
 
 from lapwing.data.archives import MOST_BYTES
 from lapwing.data.episodes import lengths_of
-from lapwing.data.files import array_names, as_keys, load_experience, read_arrays
+from lapwing.data.files import array_kinds, as_keys, load_experience, read_arrays
 from lapwing.data.folders import is_data_folder
 from lapwing.data.layouts import FLAGS, recognised, rows_and_ends
 from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
@@ -107,10 +107,11 @@ def _settings(observation_key: str | None, keys: tuple[str, ...]) -> LearnSettin
 def _in_file(path: Path, keys: tuple[str, ...] = ()) -> Found:
     arrays, renamed = read_arrays(path, as_keys(keys)), {name: role for role, name in as_keys(keys).items()}
     kinds = {}
-    for name in array_names(path):
+    for name, kind in array_kinds(path).items():
         role = renamed.get(name, name)
         as_role = "" if role == name else f", as {role}"
-        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else "ignored"
+        ignored = "ignored" if kind is None else f"{kind[0]} {kind[1]}, ignored"
+        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else ignored
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
     remarks: tuple[str, ...] = ()
     marks = [arrays[name] for name in FLAGS if name in arrays]

@@ -244,6 +244,7 @@ def _evaluated(
         "mean_steps": None if episodes is None else float(episodes.steps.mean()),
         "goals_outside": 0 if episodes is None else int(_failed_outside(reacher, episodes).sum()),
         "by_task": by_task(episodes) if isinstance(world, PointMazeWorld) else None,
+        "regenerated": isinstance(source, OGBenchData),
         "transitions": check_actions(target.experience, target.name).n_transitions,
         "seconds": seconds,
         "settings": settings.as_json(),
