@@ -84,8 +84,9 @@ def _tell_of_earlier(target: str, ending: str, out: Path, console: "Console") ->
     """Say that there is a run of this target already, which may be all that is wanted."""
     earlier = Path("runs") / (_folder_name(target) + ending)
     if out != earlier:
-        finished = (earlier / RESULT).is_file()
-        opened = f"{program()} evaluate {earlier} shows it" if finished else "unfinished; --out and --resume"
+        opened = f"unfinished: resume it with --out {earlier} --resume"
+        if (earlier / RESULT).is_file():
+            opened = f"{program()} evaluate {earlier} shows it"
         console.print(f"{earlier} is there from before ({opened}); this run goes to {out}")
 
 
