@@ -24,7 +24,7 @@ from lapwing.exploring.export import LARGEST_PAGE, RESERVED, aligned_exact, payl
 from lapwing.exploring.network import functions_at
 from lapwing.exploring.opening import Opened, open_representation, open_run
 from lapwing.exploring.page import PROGRAM, program
-from lapwing.exploring.scenes import of_arena, of_plane, spread_rows, telling_columns
+from lapwing.exploring.scenes import described, of_arena, of_plane, of_vectors, spread_rows, telling_columns
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import read_maze
@@ -188,3 +188,10 @@ def test_a_run_of_another_command_is_refused(four_room_run, tmp_path, kind, word
 def test_observations_go_with_a_representation_only(four_room_run):
     with pytest.raises(ConfigError, match="observations"):
         explore(four_room_run, np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(("height", "to_scale"), [(2.0, True), (0.1, False)])
+def test_coordinates_are_drawn_to_one_scale_and_other_features_are_not(height, to_scale):
+    rng = np.random.default_rng(0)
+    seen = rng.uniform(0, 1, (200, 2)) * [1.0, height]
+    assert described(of_vectors(seen, seen))["toScale"] is to_scale

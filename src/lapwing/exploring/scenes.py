@@ -28,6 +28,8 @@ CHOICE, GRID, MUCH = 10, 40, 1.5
 """Two of so many functions are drawn: those over which states are spread over the most squares of a grid with
 so many a side, if these are so many times those of the slowest two."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+ALIKE = 4.0
+"""Features whose ranges differ by no more than this factor may be coordinates, and are drawn to one scale."""
 APART = 4.0
 """What is farther away than so many times the median to the nearest is no neighbour."""
 
@@ -63,6 +65,14 @@ class Scene:
     coarser: "Callable[[int], Scene] | None" = None
     """The same with at most so many states, on a lattice again."""
     remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def to_scale(self) -> bool:
+        """Whether as long to the right is as long upwards: on a floor, and of features of like ranges."""
+        if self.lines is not None:
+            return True
+        low, high = np.sort(np.ptp(self.points, axis=0))
+        return self.features is not None and bool(0 < high <= ALIKE * low)
 
     @property
     def expression(self) -> str | None:
@@ -268,6 +278,7 @@ def described(scene: Scene) -> dict[str, Any]:
         "lines": None if scene.lines is None else list(scene.lines),
         "discrete": scene.discrete,
         "spacing": scene.spacing,
+        "toScale": scene.to_scale,
         "axes": None if scene.axes is None else list(scene.axes),
         "toFeatures": None if scene.to_features is None else scene.to_features.tolist(),
         "goal": scene.goal,

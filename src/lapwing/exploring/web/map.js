@@ -82,7 +82,7 @@ export class StateMap {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
     }
-    const margin = bounds.square ? MARGIN : 3 * MARGIN, inner = [width - 2 * margin, height - 2 * margin];
+    const margin = this.model.scene.lines ? MARGIN : 3 * MARGIN, inner = [width - 2 * margin, height - 2 * margin];
     let scale = [inner[0] / bounds.width, inner[1] / bounds.height];
     if (bounds.square) scale = scale.map(() => Math.min(...scale));
     this.scale = scale;
@@ -120,7 +120,7 @@ function boundsOf(model) {
     return { left, top, width: right - left, height: bottom - top, square: true };
   }
   const [left, right] = extent(columnOf(model.points, 0)), [top, bottom] = extent(columnOf(model.points, 1));
-  return { left, top, width: right - left || 1, height: bottom - top || 1, square: false };
+  return { left, top, width: right - left || 1, height: bottom - top || 1, square: model.scene.toScale };
 }
 
 function beside(model, here, [right, down]) {
