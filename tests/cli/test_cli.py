@@ -462,6 +462,13 @@ def test_an_option_without_its_value_is_named(elsewhere):
         assert refused("learn", "FourRoom", *words).startswith("lapwing: --dim needs a value")
 
 
+@pytest.mark.parametrize("words", [["learn", "FourRoom", "HardMaze"], ["evaluate", "one", "two"]])
+def test_a_second_target_is_named(elsewhere, words):
+    told = refused(*words)
+    assert words[1] in told
+    assert words[2] in told
+
+
 @pytest.mark.parametrize("text", [b"###\n###\n", b"#####\n#.?.#\n#####\n", b"\xff\xfe\x00"])
 def test_a_maze_that_cannot_be_walked(elsewhere, text):
     Path("bad.txt").write_bytes(text)

@@ -7,9 +7,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from lapwing.errors import ConfigError
 
+ONE_TARGET = ("learn", "solve", "train", "reach", "options", "reproduce", "evaluate", "explore")
+"""The commands that are given one name or folder."""
+
 
 def check_values(words: Sequence[str], kinds: Sequence[type], command: str) -> None:
-    """Refuse an option without its value, or a value that cannot be read.
+    """Refuse an option without its value, a value that cannot be read, and a second target.
 
     Args:
         words: the target, and then the options; all of these are known.
@@ -24,10 +27,12 @@ def check_values(words: Sequence[str], kinds: Sequence[type], command: str) -> N
     """
     hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind, include_extras=True).items()}
     help_ = f"lapwing {command} --help describes it"
-    position = 0
+    position, targets = 0, []
     while position < len(words):
         option, equals, value = words[position].partition("=")
         position += 1
+        if not option.startswith("-"):
+            targets.append(words[position - 1])
         hint = hints.get(option.removeprefix("--").replace("-", "_")) if option.startswith("--") else None
         if hint is None or hint is bool:  # of a plain bool the name is all there is
             continue
@@ -39,6 +44,8 @@ def check_values(words: Sequence[str], kinds: Sequence[type], command: str) -> N
             raise ConfigError(f"{option} needs a value; {help_}")
         for each in values:
             _check(option, each, kind, help_)
+    if command in ONE_TARGET and len(targets) > 1:
+        raise ConfigError(f"{command} takes one target, not {' and '.join(targets)}; call it for each of them")
 
 
 def _following(words: Sequence[str], position: int) -> list[str]:
