@@ -45,7 +45,7 @@ def check_values(words: Sequence[str], kinds: Sequence[type], command: str) -> N
         for each in values:
             _check(option, each, kind, help_)
     if command in ONE_TARGET and len(targets) > 1:
-        raise ConfigError(f"{command} takes one target, not {' and '.join(targets)}; call it for each of them")
+        raise ConfigError(f"{command} takes one target, not {' and '.join(targets)}; call it for each")
 
 
 def _following(words: Sequence[str], position: int) -> list[str]:
