@@ -75,3 +75,8 @@ def test_a_foreign_folder_is_not_called_a_run(elsewhere):
     (elsewhere / "mine").mkdir()
     (elsewhere / "mine" / "config.json").write_text("{}")
     assert "--overwrite" not in refused("learn", "TwoRoom", "--out", "mine")
+
+
+def test_a_file_of_ones_own_without_its_suffix_is_named_in_full(elsewhere):
+    (elsewhere / "boat.py").write_text("")
+    assert "gym:boat.py:Boat" in refused("learn", "gym:boat:Boat")

@@ -50,6 +50,14 @@ def test_all_that_can_be_trusted_is_to_be_used():
     assert "runs/mine" in following
 
 
+def test_eigenvalues_that_halves_of_the_episodes_disagree_on_are_named():
+    result = continuous(list(range(6)))
+    result["held_out"] |= {"eigenvalues": [0.0, 0.1, 0.1, 0.2, 0.3, 0.4], "spread": [0, 0, 0.3, 0, 0, 0]}
+    assert "f₃" in verdict_of(result)[0]
+    result["held_out"]["spread"][2] = 0.05
+    assert "f₃" not in verdict_of(result)[0]
+
+
 def test_a_part_is_named_and_a_smaller_dim_proposed():
     verdict, following = verdict_of(continuous([0, 1, 2, 4]))
     assert "4 of 6" in verdict

@@ -193,6 +193,11 @@ class TestEnds:
         assert loaded.lengths.tolist() == [2, 3]
         np.testing.assert_array_equal(loaded.observations, self.SEEN[[1, 2, 4, 5, 6]])
 
+    def test_observations_by_another_name_beside_actions(self, tmp_path):
+        path = archive(tmp_path, obs=self.SEEN, actions=np.zeros((7, 2)), terminals=np.zeros(7))
+        with pytest.raises(DatasetError, match=r"observations=obs"):
+            load_experience(path)
+
     def test_actions_alone(self, tmp_path):
         with pytest.raises(DatasetError, match=r"theirs\.npz: .* no observations"):
             load_experience(archive(tmp_path, actions=np.zeros((7, 2)), terminals=np.zeros(7)))

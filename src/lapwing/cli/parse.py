@@ -110,7 +110,7 @@ def _check_data(arguments: list[str]) -> None:
     if arguments[:1] != ["data"] or {"-h", "--help"} & set(arguments):
         return
     if not words or words[0] not in ("inspect", "shard"):
-        example = words[0] if words else "data.npz"
+        example = words[-1] if words else "data.npz"
         raise ConfigError(f"data takes inspect or shard, and then the data: lapwing data inspect {example}")
     if len(words) == 1:
         raise ConfigError(f"name the data too: lapwing data {words[0]} data.npz")

@@ -36,7 +36,7 @@ def run_in_folder(
             outcome = work(**options, on_progress=log)
             if command.log:
                 log("result", 1, 1, _numbers_in(outcome.result))
-        with held(out):
+        with held(out), _redrawable(out, console):
             show(outcome, out, console, as_json=command.json)
 
 
@@ -68,6 +68,18 @@ def _resumable(out: Path, console: "Console") -> Iterator[None]:
         begun = (out / "config.json").is_file()
         again = f"to resume, give the same command with --out {out} --resume"
         console.print(f"lapwing: {again if begun else 'nothing was saved yet; the same command starts over'}")
+        raise
+
+
+@contextmanager
+def _redrawable(out: Path, console: "Console") -> Iterator[None]:
+    """Say how to get the pictures, if the work is interrupted after all else is saved."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(
+            f"lapwing: {out} is finished but for its pictures; {program()} evaluate {out} draws them"
+        )
         raise
 
 

@@ -68,6 +68,8 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         )
     if few:
         words += f", though {measured['transitions']:,} held-out transitions are few to judge by"
+    elif unsure := _unsure(measured, trusted):
+        words += f", though two halves of the held-out episodes disagree on how slow {names_of(unsure)} are"
     words += _as_far(result)
     parts = result.get("parts") or 1
     if parts > 1:
@@ -90,6 +92,14 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
     first = leading(trusted)
     smaller = f"try --dim {first}, or {more}" if 2 < first < dim else more
     return Verdict(f"{words}.", f"{smaller}. Distances use what can be trusted alone.")
+
+
+def _unsure(measured: dict[str, Any], trusted: list[int]) -> list[int]:
+    """Functions of which the ± of the eigenvalue is more than the eigenvalue."""
+    if "spread" not in measured:  # as in results of earlier versions
+        return []
+    values, spread = measured["eigenvalues"], measured["spread"]
+    return [index for index in trusted if index > 0 and spread[index] > values[index]]
 
 
 def _as_far(result: dict[str, Any]) -> str:

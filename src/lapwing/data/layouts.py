@@ -243,11 +243,11 @@ def _check_rows(arrays: dict[str, np.ndarray]) -> None:
 
 def _nothing_observed(names: Iterable[str]) -> str:
     held = sorted(names)
-    if "actions" in held:
-        return "it holds actions but no observations, and φ is learned from what was observed: add the array"
     likely, ends = (
         next((name for name in held if name.casefold() in known), "NAME") for known in (_OBSERVED, _ENDED)
     )
+    if "actions" in held and likely == "NAME":
+        return "it holds actions but no observations, and φ is learned from what was observed: add the array"
     return (
         f"there is no array 'observations'; it holds {', '.join(held) or 'nothing'}: say which one they are "
         f"with --keys observations={likely}, and what marks the end of episodes with ends={ends}"

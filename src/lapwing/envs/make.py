@@ -101,6 +101,8 @@ def check_env_id(env_id: str) -> None:
     if module.endswith(".py"):
         _check_file(Path(module))
         return
+    if module and Path(f"{module}.py").is_file():  # rather than a package that happens to be called so
+        raise ConfigError(f"an environment in a file of your own is named gym:{module}.py:{name}")
     if module:
         import_module(module)
     if name not in gymnasium.registry:
