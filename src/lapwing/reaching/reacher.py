@@ -62,7 +62,8 @@ class Reacher:
 
     def __repr__(self) -> str:
         edges = f"{self.graph.count} landmarks, {len(self.graph.steps):,} edges"
-        return f"Reacher({self.config.get('target', '?')}: {edges}, {self.codes.size} numbers in an action)"
+        actions = f"{self.codes.size} {'actions' if self.codes.discrete else 'numbers in an action'}"
+        return f"Reacher({self.config.get('target', '?')}: {edges}, {actions})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
