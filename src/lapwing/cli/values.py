@@ -36,10 +36,11 @@ def check_values(words: Sequence[str], kinds: Sequence[type], command: str) -> N
         hint = hints.get(option.removeprefix("--").replace("-", "_")) if option.startswith("--") else None
         if hint is None or hint is bool:  # of a plain bool the name is all there is
             continue
-        values = [value] if equals else _following(words, position)
         kind, many = _kind(hint)
-        values = values if many else values[:1]
-        position += 0 if equals else len(values)
+        following = _following(words, position) if many or not equals else []
+        following = following if many else following[:1]
+        position += len(following)
+        values = [value, *following] if equals else following
         if not values and not many:
             raise ConfigError(f"{option} needs a value; {help_}")
         for each in values:
