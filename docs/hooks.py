@@ -9,6 +9,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,14 @@ log = logging.getLogger("mkdocs.hooks.lapwing")
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add what is made here to the files of the site."""
-    for name, (target, settings) in EXPLORERS.items():
-        page = explorer(name, target, settings)
-        files.append(File.generated(config, f"explorers/{name}.html", abs_src_path=str(page)))
-    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
-        for path in sorted(rendered(notebook).iterdir()):
-            files.append(File.generated(config, f"notebooks/{path.name}", abs_src_path=str(path)))
+    with ThreadPoolExecutor(1) as beside:  # notebooks have kernels of their own
+        notebooks = beside.map(rendered, sorted(NOTEBOOKS.glob("*.ipynb")))
+        for name, (target, settings) in EXPLORERS.items():
+            page = explorer(name, target, settings)
+            files.append(File.generated(config, f"explorers/{name}.html", abs_src_path=str(page)))
+        for folder in notebooks:
+            for path in sorted(folder.iterdir()):
+                files.append(File.generated(config, f"notebooks/{path.name}", abs_src_path=str(path)))
     return files
 
 
