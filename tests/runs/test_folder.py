@@ -530,3 +530,26 @@ def test_a_finished_run_survives_until_the_one_that_replaces_it_is_finished(fini
     learn(finished, resume=True, steps=50)
     assert not kept.path.exists()
     assert RunFolder(finished).result()["steps"] == 50
+
+
+@pytest.mark.parametrize("error", [StorageError("no space"), Interrupted()], ids=["full disk", "killed"])
+def test_a_finished_run_survives_where_the_new_one_cannot_be_begun(finished, monkeypatch, error):
+    before, write = lapwing.load(finished).sha256(), storage.write_checked_json
+    picture = RunFolder(finished).figures / f"{runs.FIGURES[0]}.png"
+    picture.parent.mkdir()
+    picture.write_bytes(b"drawn")
+
+    def refused(path, value):
+        if path.name == "config.json":
+            raise error
+        write(path, value)
+
+    with monkeypatch.context() as patch, pytest.raises(type(error)):
+        patch.setattr(storage, "write_checked_json", refused)
+        learn(finished, overwrite=True, steps=50)
+    there = finished if isinstance(error, StorageError) else finished / ".replaced"
+    assert lapwing.load(there).sha256() == before
+    assert (there / picture.relative_to(finished)).read_bytes() == b"drawn"
+    learn(finished, overwrite=isinstance(error, StorageError), steps=50)
+    assert RunFolder(finished).result()["steps"] == 50
+    assert not (finished / ".replaced").exists()

@@ -159,7 +159,11 @@ class RunFolder:
         self._set_aside()
         self._clear()
         versions = {"format": FOLDER_FORMAT, "version": __version__}
-        storage.write_checked_json(self._config, versions | config)
+        try:
+            storage.write_checked_json(self._config, versions | config)
+        except StorageError:
+            self._put_back()
+            raise
 
     def add_to_config(self, more: dict[str, Any]) -> None:
         """Add what was found out since the run was begun, such as the settings that were tried and chosen."""
@@ -338,10 +342,13 @@ class RunFolder:
         if kept.begun:  # of two finished runs the later one is kept
             storage.remove_tree(kept.path)
         inner = self._learned_inside()
-        for path in self._files():
+        *files, config = self._files()
+        for path in files:
             storage.move(path, kept.path / path.relative_to(self.path))
+        storage.remove_folders([self.figures])  # left empty, it would pass for somebody else's
         if inner is not None:
             storage.remove_folders([inner.figures, inner.path])
+        storage.move(config, kept.path / config.relative_to(self.path))
 
     def _put_back(self) -> None:
         """Move a run that was set aside to where it was; its config.json first, the mark of its end last."""
