@@ -10,7 +10,7 @@ import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kstest
+from scipy.stats import kstest, truncnorm
 
 from lapwing.agents import ddpg
 from lapwing.agents.ddpg import Learner, Networks, Optimisers, Transitions
@@ -72,7 +72,7 @@ def judged(critic: MLP, values: Parameters, seen, actions) -> np.ndarray:
 
 
 def wanted(target: Networks, batch: Transitions, gamma: float) -> np.ndarray:
-    actor, critic = target
+    actor, (critic,) = target
     following = policy(actor, parameters(actor), batch.next_observations)
     values = judged(critic, parameters(critic), batch.next_observations, following)
     return np.asarray(batch.rewards, float) + gamma * values
@@ -96,21 +96,21 @@ def slopes(function, values: Parameters, by: float = 1e-6) -> Parameters:
 
 class TestNetworks:
     def test_their_shapes(self):
-        (actor, critic), target, _ = learner()
+        (actor, (critic,)), target, _ = learner()
         for one, other in zip(jax.tree.leaves((actor, critic)), jax.tree.leaves(target), strict=True):
             np.testing.assert_array_equal(one, other)
         assert [layer.weight.shape for layer in actor.layers] == [(5, 3), (2, 5)]
         assert [layer.weight.shape for layer in critic.layers] == [(5, 5), (1, 5)]
         assert SPECS[0].hidden == SPECS[1].hidden == HIDDEN
-        assert [len(network.layers) for network in target] == [2, 2]
+        assert [len(network.layers) for network in (target.actor, *target.critics)] == [2, 2]
 
     def test_the_key_decides_and_the_two_do_not_share_it(self):
         online, other = learner(0).online, learner(1).online
-        for one, two in ((online.actor, other.actor), (online.actor, online.critic)):
+        for one, two in ((online.actor, other.actor), (online.actor, online.critics[0])):
             assert not np.isin(np.asarray(one.layers[0].bias), np.asarray(two.layers[0].bias)).any()
 
     def test_they_standardise_what_they_see_and_leave_actions_as_they_are(self):
-        actor, critic = learner().online
+        actor, (critic,) = learner().online
         seen = np.asarray(jax.jit(jax.vmap(actor.features))(jnp.asarray(OBSERVATIONS)))
         offset = np.abs(OBSERVATIONS.mean(axis=0) / OBSERVATIONS.std(axis=0)).max()  # subtracted in float32
         np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-6 * offset)
@@ -124,7 +124,7 @@ class TestNetworks:
 
     def test_observations_that_never_change_do_not_divide_by_zero(self):
         constant = np.full((10, SEEN), 7.0, np.float32)
-        (actor, critic), *_ = ddpg.init_learner(SPECS, constant, OPTIMISERS, key=jax.random.key(0))
+        (actor, (critic,)), *_ = ddpg.init_learner(SPECS, constant, OPTIMISERS, key=jax.random.key(0))
         assert np.asarray(actor.scale).min() > 0
         near = jnp.asarray(constant + np.float32(0.01))
         actions = eqx.filter_jit(ddpg.act)(actor, near)
@@ -151,8 +151,8 @@ class TestCriticLoss:
     @pytest.mark.parametrize("gamma", [0.01, 0.5, 0.99])
     @pytest.mark.parametrize("seed", [1, 2])
     def test_is_the_mean_square_against_what_the_target_networks_say(self, seed, gamma):
-        critic, target, batch = learner(0).online.critic, learner(1).online, some_batch(seed)
-        loss, metrics = eqx.filter_jit(ddpg.critic_loss)(critic, target, batch, gamma)
+        (critic,), target, batch = learner(0).online.critics, learner(1).online, some_batch(seed)
+        loss, metrics = eqx.filter_jit(ddpg.critic_loss)((critic,), target, batch, gamma)
         values = judged(critic, parameters(critic), batch.observations, batch.actions)
         expected = np.mean((values - wanted(target, batch, gamma)) ** 2)
         assert float(loss) == pytest.approx(expected, rel=1e-4)
@@ -161,15 +161,50 @@ class TestCriticLoss:
         assert float(metrics["critic/q_highest"]) == to_rounding(values.max(), values)
 
     def test_no_gradient_goes_into_the_target(self):
-        critic, target, batch = learner(0).online.critic, learner(1).online, some_batch()
-        into = eqx.filter_grad(lambda each: ddpg.critic_loss(critic, each, batch, GAMMA)[0])
+        critics, target, batch = learner(0).online.critics, learner(1).online, some_batch()
+        into = eqx.filter_grad(lambda each: ddpg.critic_loss(critics, each, batch, GAMMA)[0])
         gradient = eqx.filter_jit(into)(target)
         assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(gradient))
 
+    def test_of_two_the_lower_value_at_a_smoothed_action_is_wanted(self):
+        start = ddpg.init_learner(SPECS, OBSERVATIONS, OPTIMISERS, n_critics=2, key=jax.random.key(0))
+        target = ddpg.init_learner(SPECS, OBSERVATIONS, OPTIMISERS, n_critics=2, key=jax.random.key(1)).online
+        batch, noise = some_batch(size=30), 3 * numbers(5, 30, PUSHED)
+        loss, metrics = eqx.filter_jit(ddpg.critic_loss)(start.online.critics, target, batch, GAMMA, noise)
+        there = batch.next_observations
+        following = np.clip(policy(target.actor, parameters(target.actor), there) + noise, -1, 1)
+        both = [judged(critic, parameters(critic), there, following) for critic in target.critics]
+        assert 0 < np.mean(both[0] < both[1]) < 1, "each is the lower one somewhere"
+        aim = np.asarray(batch.rewards, float) + GAMMA * np.minimum(*both)
+        values = [
+            judged(critic, parameters(critic), batch.observations, batch.actions)
+            for critic in start.online.critics
+        ]
+        errors = [np.mean((found - aim) ** 2) for found in values]
+        assert abs(errors[0] - errors[1]) > 1e-3, "they began apart"
+        assert float(loss) == pytest.approx(sum(errors), rel=1e-4)
+        assert float(metrics["critic/q"]) == to_rounding(np.mean(values), np.abs(values))
+
+    def test_the_first_critic_does_not_depend_on_whether_there_is_a_second(self):
+        (one,) = learner().online.critics
+        first, second = ddpg.init_learner(
+            SPECS, OBSERVATIONS, OPTIMISERS, n_critics=2, key=jax.random.key(0)
+        ).online.critics
+        np.testing.assert_array_equal(one.layers[0].weight, first.layers[0].weight)
+        assert not np.isin(np.asarray(first.layers[0].bias), np.asarray(second.layers[0].bias)).any()
+
 
 class TestActorLoss:
+    def test_a_penalty_is_on_what_comes_before_tanh(self):
+        (actor, (critic,)), batch = learner().online, some_batch()
+        plain, _ = eqx.filter_jit(ddpg.actor_loss)(actor, critic, batch)
+        loss, metrics = eqx.filter_jit(ddpg.actor_loss)(actor, critic, batch, 0.7)
+        outputs = through(actor, parameters(actor), batch.observations)
+        assert float(loss) == pytest.approx(float(plain) + 0.7 * np.mean(outputs**2), rel=1e-4)
+        assert float(metrics["actor/saturated"]) == np.mean(np.abs(np.tanh(outputs)) > 0.99)
+
     def test_is_what_the_critic_says_of_the_policy(self):
-        (actor, critic), batch = learner().online, some_batch()
+        (actor, (critic,)), batch = learner().online, some_batch()
         actions = policy(actor, parameters(actor), batch.observations)
         values = judged(critic, parameters(critic), batch.observations, actions)
         loss, metrics = eqx.filter_jit(ddpg.actor_loss)(actor, critic, batch)
@@ -191,10 +226,10 @@ class TestUpdate:
         start, rate, batch = learner(0)._replace(target=learner(1).online), 0.25, some_batch()
         step = eqx.filter_jit(lambda now: ddpg.update(now, OPTIMISERS, batch, GAMMA, rate))
         now, states = start, []
-        online = [parameters(network) for network in start.online]
-        target = [parameters(network) for network in start.target]
+        online = [parameters(network) for network in (start.online.actor, *start.online.critics)]
+        target = [parameters(network) for network in (start.target.actor, *start.target.critics)]
         moments = [[(np.zeros(v.shape), np.zeros(v.shape)) for v in values] for values in online]
-        (actor, critic), seen = start.online, batch.observations
+        (actor, (critic,)), seen = start.online, batch.observations
         for count in (1, 2, 3):
             now, metrics = step(now)
             states.append(now)
@@ -225,13 +260,14 @@ class TestUpdate:
                     rate * new + (1 - rate) * old
                     for new, old in zip(online[which], target[which], strict=True)
                 ]
-            for network, expected in zip(now.online, online, strict=True):
+            for network, expected in zip((now.online.actor, *now.online.critics), online, strict=True):
                 for one, other in zip(parameters(network), expected, strict=True):
                     np.testing.assert_allclose(one, other, atol=2e-5)
-            for network, expected in zip(now.target, target, strict=True):
+            for network, expected in zip((now.target.actor, *now.target.critics), target, strict=True):
                 for one, other in zip(parameters(network), expected, strict=True):
                     np.testing.assert_allclose(one, other, atol=2e-5)
-        for network, before in zip(states[-1].online, start.online, strict=True):
+        ends = ((each.online.actor, *each.online.critics) for each in (states[-1], start))
+        for network, before in zip(*ends, strict=True):
             np.testing.assert_array_equal(network.shift, before.shift)
             np.testing.assert_array_equal(network.scale, before.scale)
 
@@ -272,6 +308,13 @@ def walk(settle: float, spread: float, steps: int, size: int = 1_000) -> np.ndar
 
 
 class TestNoise:
+    def test_smoothing_is_normal_and_cut_off(self):
+        noise = ddpg.smoothing_noise((200, 50, 2), np.random.default_rng(0))
+        assert noise.dtype == np.float32
+        assert np.abs(noise).max() == 0.5
+        inside = noise[np.abs(noise) < 0.5] / 0.2
+        assert kstest(inside[:2_000], truncnorm(-2.5, 2.5).cdf).pvalue > 1e-3
+
     @pytest.mark.parametrize(("settle", "spread"), [(0.15, 0.2), (0.5, 1.0), (1.0, 0.3)])
     def test_settles_to_its_variance_and_forgets_at_its_rate(self, settle, spread):
         noise = walk(settle, spread, 160)[60:]

@@ -544,9 +544,10 @@ def test_a_finished_run_survives_where_the_new_one_cannot_be_begun(finished, mon
             raise error
         write(path, value)
 
-    with monkeypatch.context() as patch, pytest.raises(type(error)):
+    with monkeypatch.context() as patch:
         patch.setattr(storage, "write_checked_json", refused)
-        learn(finished, overwrite=True, steps=50)
+        with pytest.raises(type(error)):
+            learn(finished, overwrite=True, steps=50)
     there = finished if isinstance(error, StorageError) else finished / ".replaced"
     assert lapwing.load(there).sha256() == before
     assert (there / picture.relative_to(finished)).read_bytes() == b"drawn"

@@ -27,6 +27,7 @@ from lapwing.agents.ddpg import (
     init_learner,
     network_specs,
     next_noise,
+    smoothing_noise,
     update,
 )
 from lapwing.agents.evaluation import evaluate_policy, evaluation_steps
@@ -178,7 +179,14 @@ class Trainer:
         self.specs = network_specs(simulator.n_observations, simulator.n_actions, settings.hidden)
         self.key = jax.random.key(settings.seed)
         self.learn = eqx.filter_jit(
-            partial(_learn, self.optimisers, settings.gamma, settings.target_rate, self.online)
+            partial(
+                _learn,
+                self.optimisers,
+                settings.gamma,
+                settings.target_rate,
+                settings.action_penalty,
+                self.online,
+            )
         )
         self.pairs = jax.jit(self._pairs)
 
@@ -210,7 +218,8 @@ class Trainer:
 
     def _untrained(self, observations: np.ndarray) -> Learner:
         key = jax.random.fold_in(self.key, 0)
-        return init_learner(self.specs, observations, self.optimisers, key=key)
+        n_critics = 2 if self.settings.twin_critics else 1
+        return init_learner(self.specs, observations, self.optimisers, n_critics=n_critics, key=key)
 
     def with_random_steps(self, state: ControlState) -> ControlState:
         """The replay filled by random actions, and networks that standardise like what was seen."""
@@ -224,9 +233,11 @@ class Trainer:
     def compile(self, state: ControlState) -> None:
         """Compile what a vector step calls, so that none pays for it."""
         act_now(state.learner.online.actor, state.replay.observations[0])
-        batches = self.batches(state.replay, self.schedule.random, np.random.default_rng(0))
+        generator = np.random.default_rng(0)
+        batches = self.batches(state.replay, self.schedule.random, generator)
+        smoothing = self.smoothing(generator)
         pairs = None if self.online is None else self._seen_pairs(state.replay, self.schedule.random - 1)
-        jax.block_until_ready(self.learn(state.learner, state.phi, batches, pairs))
+        jax.block_until_ready(self.learn(state.learner, state.phi, batches, smoothing, pairs))
 
     def advance(self, state: ControlState, step: int) -> tuple[ControlState, int, Metrics]:
         """The state at the next evaluation, its step, and the metrics of the last update."""
@@ -234,7 +245,8 @@ class Trainer:
         end = int(evaluations[np.searchsorted(evaluations, step, side="right")])
         for t in range(self.schedule.random + step // bodies, self.schedule.random + end // bodies):
             state, metrics = self.vector_step(state, t)
-        metrics |= {"critic/q_bound": self._q_bound(state.replay, end)}
+        if not (self.online and self.settings.relative_values):  # whose gains change with φ
+            metrics |= {"critic/q_bound": self._q_bound(state.replay, end)}
         return state, end, {name: float(value) for name, value in metrics.items()}
 
     def _q_bound(self, replay: Transitions, step: int) -> float:
@@ -261,8 +273,9 @@ class Trainer:
             raise _not_finite((t - self.schedule.random) * settings.envs)
         state = self._moved(state._replace(noise=noise), t, actions, generator)
         batches = self.batches(state.replay, t + 1, generator)
+        smoothing = self.smoothing(generator)
         pairs = None if self.online is None else self._seen_pairs(state.replay, t)
-        learner, phi, metrics = self.learn(state.learner, state.phi, batches, pairs)
+        learner, phi, metrics = self.learn(state.learner, state.phi, batches, smoothing, pairs)
         return state._replace(learner=learner, phi=phi), metrics
 
     def _generator(self, t: int) -> np.random.Generator:
@@ -290,6 +303,13 @@ class Trainer:
         settings = self.settings
         indices = generator.integers(filled * settings.envs, size=(settings.envs, settings.batch))
         return Transitions(*(_flat(array)[indices] for array in replay))
+
+    def smoothing(self, generator: np.random.Generator) -> np.ndarray | None:
+        """Noise on the target actions of as many batches, if there are two critics."""
+        settings = self.settings
+        if not settings.twin_critics:
+            return None
+        return smoothing_noise((settings.envs, settings.batch, self.simulator.n_actions), generator)
 
     def _seen_pairs(self, replay: Transitions, t: int) -> tuple[np.ndarray, np.ndarray]:
         """What φ sees of as many batches of pairs (u, v) as there are bodies."""
@@ -330,10 +350,12 @@ def _learn(
     optimisers: Optimisers,
     gamma: float,
     target_rate: float,
+    action_penalty: float,
     online: OnlinePhi | None,
     learner: Learner,
     phi: PhiState | None,
     batches: Transitions,
+    smoothing: Any,
     pairs: tuple[Any, Any] | None,
 ) -> tuple[Learner, PhiState | None, dict[str, Any]]:
     """An update for each batch, and of φ for each batch of pairs; the metrics are those of the last."""
@@ -341,17 +363,19 @@ def _learn(
 
     def one(arrays, given):
         learner, phi = eqx.combine(arrays, static)
-        batch, pair = given
+        batch, noise, pair = given
         metrics = {}
         if online is not None:
             phi, metrics = online.learner.update(phi, *pair)
             # φ changes with every step, so rewards are those of now, not of when the step was taken.
             now = online.rewards(phi.encoder, batch.observations, batch.next_observations)
             batch = batch._replace(rewards=now)
-        learner, more = update(learner, optimisers, batch, gamma, target_rate)
+        learner, more = update(
+            learner, optimisers, batch, gamma, target_rate, smoothing=noise, action_penalty=action_penalty
+        )
         return eqx.filter((learner, phi), eqx.is_array), metrics | more
 
     arrays = eqx.filter((learner, phi), eqx.is_array)
-    arrays, metrics = jax.lax.scan(one, arrays, (batches, pairs))
+    arrays, metrics = jax.lax.scan(one, arrays, (batches, smoothing, pairs))
     learner, phi = eqx.combine(arrays, static)
     return learner, phi, {name: values[-1] for name, values in metrics.items()}

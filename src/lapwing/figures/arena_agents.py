@@ -7,12 +7,15 @@ from typing import Any
 from lapwing.envs.arena import open_arena
 from lapwing.figures.grid import Measure, Measured, Preset, Run, recipe
 from lapwing.progress import OnProgress
-from lapwing.runs.train_ddpg import ControlOutcome, control_recipe, train_control
+from lapwing.runs.train_ddpg import QUICK_STEPS, ControlOutcome, control_recipe, train_control
 from lapwing.settings.agents import CONTROL_PRESETS, RANDOM_STEPS, ControlSettings
 
 REWARDS = ("sparse", "l2", "rawmix", "mix", "fullmix")
 SHAPED = {"mix": "(x, y)", "fullmix": "the whole state"}
 """The rewards that φ shapes, and what it then sees."""
+
+DEPARTURES = ("relative_values", "twin_critics", "action_penalty", "critic_rate", "target_rate")
+"""Settings that are the paper's unless a preset says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,10 @@ class Panel:
 
 
 PANELS = (
-    Panel("PointUMaze", "soft", 60_000, 60_000, 2_000),
-    Panel("PointHookMaze", "commute", 60_000, 60_000, 2_000),
-    Panel("AntUMaze", "commute", 1_000_000, 500_000, 20_000),
-    Panel("AntHookMaze", "commute", 1_000_000, 500_000, 20_000),
+    Panel("PointUMaze", "soft", 60_000, QUICK_STEPS["Point"], 2_000),
+    Panel("PointHookMaze", "commute", 60_000, QUICK_STEPS["Point"], 2_000),
+    Panel("AntUMaze", "commute", 1_000_000, QUICK_STEPS["Ant"], 20_000),
+    Panel("AntHookMaze", "commute", 1_000_000, QUICK_STEPS["Ant"], 20_000),
 )
 
 
@@ -74,8 +77,9 @@ def arena_run(
 
 def _spelt_out(settings: ControlSettings) -> dict[str, Any]:
     """What the preset sets, so that a run is known by it."""
-    names = ("hidden", "fast", "random_steps", "gamma", "batch")
+    names = ["hidden", "fast", "random_steps", "gamma", "batch"]
     values = settings.as_json() | {"random_steps": settings.random_steps or RANDOM_STEPS}
+    names += [name for name in DEPARTURES if getattr(settings, name) != getattr(ControlSettings, name)]
     return {name: values[name] for name in names}
 
 
@@ -84,11 +88,14 @@ def about_preset(preset: Preset) -> list[str]:
     if preset == "paper":
         return ["Agents and φ have the paper's settings; the simulation takes RK4.", ""]
     quick = CONTROL_PRESETS["quick"]
+    penalty = f"a penalty of {quick.action_penalty:g} on the square of the actor's outputs"
     hidden = " x ".join(str(width) for width in quick.hidden)
     return [
         f"Shortened: actor and critic have hidden layers of {hidden}, not 400 x 300; the simulation takes "
         "the integrator implicitfast, not RK4; φ has fewer data and steps (300,000 and 20,000, not 576,000 "
-        "and 50,000).",
+        "and 50,000). **DDPG departs from the paper**, for every reward alike: values relative to those of "
+        f"standing still, two critics (the lower value is the target, of a smoothed action), {penalty}, "
+        f"critic rate {quick.critic_rate:g}, target rate {quick.target_rate:g}.",
         "",
     ]
 

@@ -48,6 +48,8 @@ GATE = 0.85
 """From this rank correlation with the shortest path to the goal on, φ's distance leads there."""
 GATE_STATES = 1_000
 """The rank correlation is over so many states."""
+QUICK_STEPS = {"Point": 60_000, "Ant": 300_000}
+"""How long an agent learns in the preset quick."""
 QUICK_PHI: dict[str, Any] = {"transitions": 300_000, "steps": 20_000}
 """How the preset quick shortens the paper's φ."""
 
@@ -143,13 +145,13 @@ def _resolved(settings: ControlSettings, body: Body) -> ResolvedControl:
     filter_: Distance | None = None
     if uses_phi(settings):
         filter_ = settings.filter or ("soft" if settings.online else "commute")
-    shortened = 2 if settings.preset == "quick" and body.name == "Ant" else 1
+    steps = QUICK_STEPS[body.name] if settings.preset == "quick" else body.steps
     whole = settings.in_whole_rounds
     chosen = {
         "filter": filter_,
         "critic_rate": settings.critic_rate or body.learning_rate,
         "random_steps": settings.random_steps or whole(RANDOM_STEPS),
-        "steps": settings.steps or whole(body.steps // shortened),
+        "steps": settings.steps or whole(steps),
         "evaluate_every": settings.evaluate_every or whole(body.evaluate_every),
     }
     return ResolvedControl(**(vars(settings) | chosen))
