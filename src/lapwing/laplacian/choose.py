@@ -49,6 +49,8 @@ STAGE_SETTINGS = tuple(field.name for field in dataclasses.fields(closed_form.St
 """Settings that nothing else has a use for."""
 EXACT_STEPS: dict[EncoderName, int] = {"linear": 2_000, "conv": 4_000}
 """Of `exact`, where they do not depend on how many states there are."""
+STEPS_FOR = 20
+"""For so many dimensions the steps suffice; they grow with more."""
 ALLO_BARRIER = 2.0
 """What the barrier of ALLO begins with in its authors' settings."""
 LEARNING_RATES: dict[EncoderName, float] = {"linear": 0.01, "mlp": 0.002, "fourier": 0.002, "conv": 0.001}
@@ -98,7 +100,7 @@ def by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
         encoder = "bumps"
     if paper and settings.encoder is None and encoder == "fourier":
         encoder = "mlp"
-    steps = settings.steps or _steps(estimator, encoder, states)
+    steps = settings.steps or _steps(estimator, encoder, states, dim)
     if settings.stop and settings.stop > steps:
         raise ConfigError(f"stop must be at most {steps:,} steps, not {settings.stop:,}; raise --steps")
     standardise = settings.standardise
@@ -239,15 +241,15 @@ def _beta(settings: LearnSettings, dim: int) -> float:
     return dim / 20 if settings.preset != "default" else 1.0
 
 
-def _steps(estimator: str, encoder: EncoderName, states: int | None) -> int:
-    """Enough for the loss to be flat at the end, on every maze tried."""
+def _steps(estimator: str, encoder: EncoderName, states: int | None, dim: int) -> int:
+    """Enough for the loss to be flat at the end, on every maze tried; more dimensions take longer."""
     if estimator == "closed-form":
         return 1
     if estimator != "exact":
         return 6_000
     if encoder in EXACT_STEPS:
         return EXACT_STEPS[encoder]
-    return 1_000 if (states or 0) <= 500 else 1_500
+    return round((1_000 if (states or 0) <= 500 else 1_500) * max(1.0, dim / STEPS_FOR))
 
 
 def bytes_of_eigenpairs(states: int, dimensions: int) -> int:

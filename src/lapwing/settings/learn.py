@@ -86,7 +86,9 @@ class LearnSettings(SavedSettings):
     """β, the weight of the orthonormality penalty; with allo the initial barrier."""
     delta: float = 1.0
     """δ, the penalty's target for E[φ_i²]; dimensions with eigenvalue over 2βδ vanish."""
-    steps: Annotated[int | None, chosen_by_lapwing("exact 1000 to 4000, else 6000")] = None
+    steps: Annotated[
+        int | None, chosen_by_lapwing("exact 1000 to 4000, more above 20 dimensions; else 6000")
+    ] = None
     """Number of gradient steps."""
     stop: Annotated[int | None, chosen_by_lapwing("steps; if data is scarce, by held-out episodes")] = None
     """Early stopping after this many steps, against overfitting."""
