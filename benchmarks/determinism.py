@@ -62,12 +62,12 @@ def learned(target: str, settings: dict, changed: dict[str, str]) -> tuple[str, 
     return digest, np.array(eigenvalues)
 
 
-def walks(folder: Path) -> Path:
+def walks(folder: Path, shards: int = 4) -> Path:
     """Positions in a square, and their shards."""
     rng = np.random.default_rng(0)
     steps = rng.normal(0, 0.05, (200, 201, 2)).cumsum(axis=1) + rng.uniform(0, 1, (200, 1, 2))
     lapwing.save_episodes(folder / "walks", (1 - np.abs(1 - steps % 2)).astype(np.float32))
-    shard(folder / "walks", 4)
+    shard(folder / "walks", shards)
     return folder
 
 

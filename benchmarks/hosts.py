@@ -16,7 +16,10 @@ from benchmarks.determinism import walks
 from benchmarks.rows import Row
 from lapwing.laplacian.spread import bytes_a_step
 
-DIM, HIDDEN, BATCH, SHARDS = 20, 256, 4_096, 4
+DIM, HIDDEN, BATCH, PAIRS = 20, 256, 4_096, 1_024
+"""A shard gives so many pairs a step."""
+JOBS = {BATCH: (2, 4), 4 * BATCH: (2,)}
+"""Pairs a step, and the numbers of processes beside one."""
 STEPS, STOP = 2_000, 140
 """A checkpoint may follow every hundredth part of the steps; so many are made."""
 WORKER = """
@@ -81,37 +84,43 @@ def run(processes: int, shards: Path, batch: int) -> list[list[float]]:
 
 
 def throughput() -> list[Row]:
-    """Pairs a second of 1, 2 and 4 processes, and what they send."""
-    rows, alone, busy_alone = [], 0.0, 0.0
-    parameters = 2 * HIDDEN + HIDDEN + HIDDEN**2 + HIDDEN + (HIDDEN + 1) * (DIM + max(4, DIM // 4)) + 4
+    """Pairs a second of 1, 2 and 4 processes, and what they send; a shard has as many pairs in every job."""
+    rows = [row for batch, counts in JOBS.items() for row in _jobs(batch, counts)]
     with tempfile.TemporaryDirectory() as name:
         shards = walks(Path(name)) / "walks-shards"
-        for processes, batch in ((1, BATCH), (2, BATCH), (2, 2 * BATCH), (4, BATCH)):
+        alone = _rate(found_by([start(0, 0, 1, 0, shards)]))
+        apart = _rate(found_by([start(place, 0, 1, 0, shards) for place in range(2)]))
+    claim = "2 jobs of one process each, which share nothing: their throughput over one's alone"
+    return [*rows, Row(claim, apart / alone, note="what two cores of this machine give at most")]
+
+
+def _rate(found: list[list[float]]) -> float:
+    """Steps a second of all jobs."""
+    return sum(steps / seconds for steps, seconds, *_ in found)
+
+
+def _jobs(batch: int, counts: tuple[int, ...]) -> list[Row]:
+    """Several numbers of processes, with so many pairs a step in all."""
+    rows, alone, busy_alone, columns = [], 0.0, 0.0, DIM + max(4, DIM // 4)
+    parameters = 2 * HIDDEN + HIDDEN + HIDDEN**2 + HIDDEN + (HIDDEN + 1) * columns + 4
+    with tempfile.TemporaryDirectory() as name:
+        shards = walks(Path(name), batch // PAIRS) / "walks-shards"
+        for processes in (1, *counts):
             found = run(processes, shards, batch)
             steps, seconds, _, sent = found[0]
-            busy = max(cpu for _, _, cpu, _ in found) / steps / batch
-            rate = steps / seconds * batch
+            busy = max(cpu for _, _, cpu, _ in found) / steps
+            rate = steps / seconds
             alone, busy_alone = alone or rate, busy_alone or busy
-            job = f"{processes} processes, {batch:,} pairs a step"
-            note = f"{rate:,.0f} pairs/s; {1e3 * busy * batch:.0f} ms of CPU a step, in the busiest"
+            job = f"{processes} process{'es' * (processes > 1)}, {batch:,} pairs a step"
+            note = f"{rate * batch:,.0f} pairs/s; {1e3 * busy:.0f} ms of CPU a step, in the busiest"
             target = 1.6 if processes == 2 else None
             rows.append(Row(f"{job}: throughput over one process", rate / alone, target, note=note))
             if processes > 1:
                 claim = f"{job}: CPU time of one process over that of the busiest"
                 rows.append(Row(claim, busy_alone / busy))
-                formula = processes * bytes_a_step(parameters, DIM + max(4, DIM // 4), SHARDS, processes)
+                formula = processes * bytes_a_step(parameters, columns, batch // PAIRS, processes)
                 note = f"{sent / steps:,.0f} bytes, by the formula {formula:,.0f}; loopback, with its headers"
-                rows.append(
-                    Row(
-                        f"{job}: bytes a step over the formula",
-                        sent / steps / formula,
-                        note=note,
-                    )
-                )
-        apart = found_by([start(place, 0, 1, 0, shards) for place in range(2)])
-    both = sum(steps / seconds for steps, seconds, *_ in apart) * BATCH / alone
-    claim = "2 jobs of one process each, which share nothing: their throughput over one's alone"
-    rows.append(Row(claim, both, note="what two cores of this machine give at most"))
+                rows.append(Row(f"{job}: bytes a step over the formula", sent / steps / formula, note=note))
     return rows
 
 
