@@ -141,11 +141,11 @@ class ControlSettings(SavedSettings):
     """Adam's learning rate for the critic."""
     target_rate: float = 0.001
     """Rate of the target networks' soft update with each update."""
-    relative_values: bool = False
-    """Train the critic on values relative to those of standing still, so that each step is rewarded by its
+    relative_values: Annotated[bool, tyro.conf.FlagConversionOff] = False
+    """Whether to train the critic on values relative to those of standing still, so that each step is rewarded by its
     gain. The optimal policy does not change."""
-    twin_critics: bool = False
-    """Train two critics and take the lower value as target, at an action smoothed by noise (TD3)."""
+    twin_critics: Annotated[bool, tyro.conf.FlagConversionOff] = False
+    """Whether to train two critics and take the lower value as target, at a smoothed action (TD3)."""
     action_penalty: float = 0.0
     """Weight of the mean square of the actor's outputs before tanh: keeps actions from all or nothing."""
     noise_settle: float = 0.15
