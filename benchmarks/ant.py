@@ -20,20 +20,20 @@ ROUNDS, REPEATS, PRODUCTS = 20, 7, 200
 
 def measure() -> list[Row]:
     """Milliseconds of one step, by its parts; the least of several repeats, which are interleaved."""
-    quick = CONTROL_PRESETS["quick"]
-    settings = ResolvedControl(hidden=quick.hidden, fast=quick.fast, steps=16_000, critic_rate=1e-4)
+    quick = {name: value for name, value in vars(CONTROL_PRESETS["quick"]).items() if value is not None}
+    settings = ResolvedControl(**(quick | {"steps": 16_000}))
     simulator = Simulator(open_arena("AntUMaze", fast=settings.fast))
     trainer = Trainer(simulator, settings, lambda _, seen: np.full(len(seen), -1.0, np.float32))
     state = trainer.with_random_steps(trainer.first_state())
     trainer.compile(state)
     t, generator = trainer.schedule.random, np.random.default_rng(0)
     actions = generator.uniform(-1, 1, (settings.envs, simulator.n_actions))
-    batches = trainer.batches(state.replay, t, generator)
+    batches, smoothing = trainer.batches(state.replay, t, generator), trainer.smoothing(generator)
     width = settings.hidden[0]
     square = jnp.full((settings.batch, width), 0.5), jnp.full((width, width), 1 / width)
     parts: dict[str, Callable[[], Any]] = {
         "whole": lambda: trainer.vector_step(state, t)[0].learner,
-        "update": lambda: trainer.learn(state.learner, None, batches, None)[0],
+        "update": lambda: trainer.learn(state.learner, None, batches, smoothing, None)[0],
         "simulation": lambda: simulator.step(state.rows, actions),
         "policy": lambda: act_now(state.learner.online.actor, simulator.observe(state.rows)),
         "replay": lambda: trainer.batches(state.replay, t, generator).rewards,
@@ -74,9 +74,10 @@ def _products(left, right):
 
 
 def _operations(seen: int, pushed: int, settings: ResolvedControl) -> int:
-    """Of one update's matrix products: both targets; the critic, back; policy and critic, back."""
+    """Of one update's matrix products: the targets; the critics, back; policy and a critic, back."""
     first, second = settings.hidden
     actor = seen * first + first * second + second * pushed
     critic = (seen + pushed) * first + first * second + second
-    not_needed = (2 * seen + pushed) * first  # the gradient of what the networks see
-    return 2 * settings.batch * (4 * actor + 6 * critic - not_needed)
+    critics = 2 if settings.twin_critics else 1
+    not_needed = (seen + critics * (seen + pushed)) * first  # the gradient of what the networks see
+    return 2 * settings.batch * (4 * actor + (4 * critics + 2) * critic - not_needed)

@@ -28,7 +28,7 @@ def measure() -> list[Row]:
         batches = trainer.batches(state.replay, t, np.random.default_rng(0))
         began, learner = time.perf_counter(), state.learner
         for _ in range(ROUNDS):
-            learner, _, _ = trainer.learn(learner, None, batches, None)
+            learner, _, _ = trainer.learn(learner, None, batches, None, None)
         jax.block_until_ready(learner)
         alone.append(time.perf_counter() - began)
         began = time.perf_counter()

@@ -108,8 +108,8 @@ def _row(variant: Variant, scores: Score) -> Row:
 
 def _by_seed(variant: Variant, scores: Score) -> dict[int, float]:
     """The mean over tasks for each seed that has all of them."""
-    found = {seed: [scores.get((task, variant, seed)) for task in TASKS] for seed in range(SEEDS)}
-    return {seed: float(np.mean(each)) for seed, each in found.items() if None not in each}
+    found = {seed: [scores.get((task, variant, seed), np.nan) for task in TASKS] for seed in range(SEEDS)}
+    return {seed: float(np.mean(each)) for seed, each in found.items() if not np.isnan(each).any()}
 
 
 def _run(task: str, variant: Variant, seed: int) -> dict[str, object]:

@@ -38,7 +38,8 @@ def path_lengths(floor: np.ndarray, origin: np.ndarray, unit: float, goals, poin
 
 def mean_rank(distances: np.ndarray, ways: np.ndarray) -> float:
     """The rank correlation with the length of the way, in the mean over goals, which are rows."""
-    return float(np.mean([spearmanr(*rows)[0] for rows in zip(distances, ways, strict=True)]))
+    ranks = [spearmanr(*rows).statistic for rows in zip(distances, ways, strict=True)]
+    return float(np.mean(np.asarray(ranks)))
 
 
 def ranks(representation, goals: np.ndarray, points: np.ndarray, ways: np.ndarray) -> dict[str, float]:

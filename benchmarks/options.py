@@ -53,7 +53,7 @@ def learned_in(world: GridWorld) -> Functions:
     """The eigenfunctions of a φ that is learned from a million steps."""
     chosen = LearnSettings(dim=DIM)
     representation = learn_target(open_target(world.maze, chosen), chosen)
-    return learned_functions(world, world.observations("position"), representation, max(COUNTS))
+    return learned_functions(world.observations("position"), representation)
 
 
 def measure_maze(name: str) -> dict[str, list[dict[str, Any]]]:
