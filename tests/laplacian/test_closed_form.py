@@ -218,6 +218,24 @@ class TestScore:
         assert 3 <= len(tried) <= 6
         assert tried[0].score == pytest.approx(sum(tried[0].eigenvalues))
 
+    def test_behind_wide_bumps_that_win_alone_narrow_ones_are_tried(self, few):
+        search = closed_form._Search(Study(few, 6, seed=0), 8, {}, None)
+        wide = search.attempt((), 0.5, 150, (4.0,))
+        best = search.behind_narrow(wide)
+        _, narrow, second, *_ = search.done
+        assert narrow.choice[0].bump_width in closed_form.NARROW
+        assert second.choice[0] == narrow.choice[0]
+        assert len(second.choice) == 2
+        assert best.score == min(wide.score, *(trial.score for trial in search.done)) or best is wide
+        if best is wide:
+            assert min(trial.score for trial in search.done) >= closed_form.BETTER * wide.score
+
+    def test_where_the_trials_are_used_up_they_are_not(self, few):
+        search = closed_form._Search(Study(few, 6, seed=0), 2, {}, None)
+        wide = search.attempt((), 0.5, 150, (4.0,))
+        assert search.behind_narrow(wide) is wide
+        assert search.done == [wide]
+
     @pytest.mark.parametrize("trials", [1, 2, 4])
     def test_no_more_are_tried_than_asked_for(self, few, trials):
         seen = []

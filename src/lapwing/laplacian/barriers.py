@@ -15,7 +15,7 @@ from lapwing.laplacian.representation import Representation
 
 DIMENSIONS = (2, 3)
 """Vectors of so many numbers are looked at: in more, no place has enough steps around it."""
-PLACES, MOST_AROUND, MOST_TRANSITIONS = 300, 500, 200_000
+PLACES, MOST_AROUND, MOST_TRANSITIONS = 1_000, 500, 200_000
 DIRECTIONS = {2: 12, 3: 24}
 RADIUS, NEAR = 1.0, 0.75
 """Steps that begin within this of a place, and beside a wall; in standard deviations of a step."""

@@ -56,9 +56,11 @@ LEAST_PASSED_ON = 20
 """At least so many functions of a stage are given to the next."""
 WIDTHS, FURTHER_WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0), (2.0, 3.0, 4.5)
 """Widths that are tried in the first and in further stages, in median distances between centres."""
+NARROW = WIDTHS[:2]
+"""A stage so narrow may be no better by itself, and pass on functions that know of walls."""
 CUTOFFS = (1e-9, 1e-7, 1e-5, 1e-3)
 """Directions whose variance is below this share of the largest are not used; those that are tried."""
-MOST_TRIALS = len(SLOWNESSES) + 1 + MOST_STAGES - 1
+MOST_TRIALS = len(SLOWNESSES) + 1 + 1 + MOST_STAGES
 """More are never made."""
 BETTER = 0.99
 """What costs more is taken if the score falls below this share."""
@@ -227,7 +229,7 @@ def choose(
     """What was tried, the chosen one first.
 
     Coordinates are compared with few bumps; then there are more bumps, and further stages, while the score
-    falls.
+    falls. If it does not fall behind wide bumps, further stages are tried behind narrow ones too.
 
     Args:
         learned_from: the episodes.
@@ -247,12 +249,9 @@ def choose(
     stages = len(next(iter(fixed.values()))) if fixed else None
     report_begin(on_trial, trials)
     search = _Search(study or Study(learned_from, dim, seed, max(dim, LEAST_SCORED)), trials, fixed, on_trial)
-    best = search.first_stage()
-    while len(best.choice) < (stages or MOST_STAGES):
-        found = search.further_stage(best)
-        if found is None or (stages is None and found.score >= BETTER * best.score):
-            break
-        best = found
+    best = search.with_further_stages(search.first_stage(), stages)
+    if stages is None and len(best.choice) == 1:
+        best = search.behind_narrow(best)
     return [best, *(trial for trial in search.done if trial is not best)]
 
 
@@ -265,6 +264,9 @@ class _Search:
     fixed: dict[str, tuple]
     on_trial: OnChunk | None
     done: list[Trial] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.unstaged = self.study
 
     def given(self, name: str, stage: int, otherwise: tuple) -> tuple:
         """The values to try of a field of `StageChoice`."""
@@ -284,6 +286,24 @@ class _Search:
                 found = self.attempt((), best.choice[0].slowness, count, widths)
                 best = found if found.score < BETTER * best.score else best
         return best
+
+    def with_further_stages(self, best: Trial, stages: int | None = None) -> Trial:
+        """So many stages on top of the first; None: as many as lower the score."""
+        while len(best.choice) < (stages or MOST_STAGES):
+            found = self.further_stage(best)
+            if found is None or (stages is None and found.score >= BETTER * best.score):
+                break
+            best = found
+        return best
+
+    def behind_narrow(self, best: Trial) -> Trial:
+        """Further stages behind narrow bumps, if they do better than the wide ones of a single stage."""
+        (choice,) = best.choice
+        if choice.bump_width <= NARROW[-1] or len(self.done) + 2 > self.trials:
+            return best
+        self.study = self.unstaged
+        found = self.with_further_stages(self.attempt((), choice.slowness, choice.bumps, NARROW))
+        return found if found.score < BETTER * best.score else best
 
     def further_stage(self, best: Trial) -> Trial | None:
         """One stage on top of the best so far."""

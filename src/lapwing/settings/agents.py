@@ -142,8 +142,8 @@ class ControlSettings(SavedSettings):
     target_rate: float = 0.001
     """Rate of the target networks' soft update with each update."""
     relative_values: Annotated[bool, tyro.conf.FlagConversionOff] = False
-    """Whether to train the critic on values relative to those of standing still, so that each step is rewarded by its
-    gain. The optimal policy does not change."""
+    """Whether to train the critic on values relative to those of standing still, so that each step is
+    rewarded by its gain. The optimal policy does not change."""
     twin_critics: Annotated[bool, tyro.conf.FlagConversionOff] = False
     """Whether to train two critics and take the lower value as target, at a smoothed action (TD3)."""
     action_penalty: float = 0.0

@@ -120,8 +120,8 @@ class LearnSettings(SavedSettings):
     """How strongly fast coordinates are scaled down: the power of their eigenvalue, 0, 0.5 or 1."""
     cutoff: Annotated[tuple[float, ...] | None, chosen_by_lapwing("by validation episodes")] = None
     """Directions with less than this share of the largest variance are dropped, 1e-9 to 1e-3."""
-    trials: int = 6
-    """Maximum number of bases to try on validation episodes; from 7 on, networks are included."""
+    trials: int = 8
+    """Maximum number of bases to try on validation episodes; from 9 on, networks are included."""
     standardise: Annotated[
         bool | None,
         chosen_by_lapwing("True; in the preset paper for images only"),
