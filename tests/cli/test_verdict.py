@@ -74,6 +74,14 @@ def test_walls_that_distances_pass_through_are_named():
     assert "observation" in following
 
 
+def test_episodes_that_end_early_may_end_at_the_goal():
+    result = continuous(list(range(6)))
+    assert "--past-termination" in verdict_of(result | {"ended_early": True}).next_step
+    assert "--past-termination" not in verdict_of(result | {"ended_early": False}).next_step
+    settings = result["settings"] | {"past_termination": True}
+    assert "--past-termination" not in verdict_of(result | {"ended_early": True, "settings": settings})[1]
+
+
 def test_the_constant_alone_needs_more_data():
     verdict, following = verdict_of(continuous([0]))
     assert "constant" in verdict

@@ -28,6 +28,7 @@ UNFIT: dict[str, list[Any]] = {
     "distance_correlation": [{"unheard-of": 0.5}, {"soft": "x"}, [0.5]],
     "held_out": [{}, {"trusted": 1}, 3],
     "reward": ["unheard-of", 3],
+    "ended_early": [None, 1, "yes"],
 }
 """What a field cannot be; all others cannot be these:"""
 NO_MEASURE = [[None], {"a": 1}, True, 10**400]

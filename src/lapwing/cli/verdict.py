@@ -167,10 +167,13 @@ def _by_gap(result: dict[str, Any]) -> Verdict:
 
 def _use(result: dict[str, Any]) -> str:
     run = result["run"]
-    return (
+    use = (
         f'{program()} explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
         f'lapwing.LaplacianReward(env, "{run}", goal).'
     )
+    if result.get("ended_early") and not result["settings"].get("past_termination"):
+        use += " Most episodes ended early: if it is a goal that ends them, learn with --past-termination."
+    return use
 
 
 def trusted_indices(measured: dict[str, Any]) -> list[int]:

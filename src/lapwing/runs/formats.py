@@ -79,6 +79,7 @@ class LearnResult(TypedDict):
     parts: NotRequired[int | None]
     barriers: NotRequired[Barriers | None]
     extent: NotRequired[Extent | None]
+    ended_early: NotRequired[bool]
     learn_seconds: float
     compile_seconds: float
     settings: ResolvedSettings

@@ -6,6 +6,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lapwing._version import __version__
 from lapwing.compilation import kept_programs
 from lapwing.data.collect import Policy, Progress
@@ -118,7 +120,7 @@ def run(
                 hosts.told_by_first(dict)
             return Outcome(load_representation(folder.representation), folder.result(), target)
         if not resumed:
-            folder.begin(config | _extent(target))
+            folder.begin(config | _as_collected(target))
         with uncounted("saving", on_progress):  # before trials, for to collect it again may take longer
             _keep_experience(folder, target)
         if "resolved" not in folder.config():
@@ -143,6 +145,7 @@ def run(
             "compile_seconds": begun["compile_seconds"] + trained.compile_seconds,
             "prepare_seconds": begun["prepare_seconds"] + trained.prepare_seconds,
             "extent": begun.get("extent"),
+            "ended_early": begun.get("ended_early", False),
             "surviving_dimensions": _last(folder.metrics(), "surviving_dimensions"),
             "eigenvalues_of_objective": representation.config.get("eigenvalues_of_objective"),
             "settings": representation.config["settings"],
@@ -179,10 +182,16 @@ def _prepared(settings: LearnSettings, target: Target, on_progress: OnProgress |
     }
 
 
-def _extent(target: Target) -> dict[str, Any]:
-    """Which part of its observation space the data comes to; the space is known as it is collected alone."""
-    extent = extent_of(target.different_observations, target.bounds) if target.bounds else None
-    return {} if extent is None else {"extent": extent}
+def _as_collected(target: Target) -> dict[str, Any]:
+    """What is known as data is collected alone: which part of the observation space it comes to.
+
+    And whether most episodes ended before their time limit, as where the environment ends them at a goal.
+    """
+    if not target.bounds or target.experience is None:
+        return {}
+    lengths, extent = target.experience.lengths, extent_of(target.different_observations, target.bounds)
+    early = {"ended_early": bool(np.median(lengths) < lengths.max())}
+    return early if extent is None else early | {"extent": extent}
 
 
 def reopen(out: Path, env: str | None = None, *, on_progress: OnProgress | None = None) -> Outcome:
