@@ -38,7 +38,7 @@ def check_first(command: Any) -> None:
         _check_learned(command.run)
         check_there(command.run)
     if isinstance(command, Data):
-        _check_source(command.source)
+        _check_data(command.source)
     if isinstance(command, RunOptions):
         _check_run(command)
 
@@ -70,6 +70,13 @@ def _check_source(name: str) -> None:
     from lapwing.data.source import read_source  # which takes longer than all that is imported for --help
 
     read_source(name)
+
+
+def _check_data(name: str) -> None:
+    """Refuse what is no data set, or is not there."""
+    from lapwing.data.source import read_data
+
+    read_data(name)
 
 
 def _check_learned(path: Path) -> None:
