@@ -15,6 +15,7 @@ from lapwing.cli.arguments import (
     TrainInArena,
 )
 from lapwing.envs.make import check_env_id
+from lapwing.envs.wrap import check_wrappers
 from lapwing.errors import ConfigError
 from lapwing.runs.taken import check_free, check_there, is_run
 from lapwing.settings.agents import check_for_environment
@@ -61,6 +62,7 @@ def _check_run(command: Any) -> None:
         check_free(command.out, overwrite=command.overwrite, resume=command.resume)
     if target.startswith("gym:"):
         check_env_id(target.removeprefix("gym:"))
+        check_wrappers(getattr(command, "wrap", ()))
     else:
         _check_source(target)
 
