@@ -100,13 +100,15 @@ def _settings(observation_key: str | None, keys: tuple[str, ...]) -> LearnSettin
 
 
 def _in_file(path: Path, keys: tuple[str, ...] = ()) -> Found:
-    arrays, renamed = read_arrays(path, as_keys(keys)), {name: role for role, name in as_keys(keys).items()}
+    given = as_keys(keys)
+    arrays, renamed = read_arrays(path, given), {name: role for role, name in given.items()}
     kinds = {}
     for name, kind in array_kinds(path).items():
         role = renamed.get(name, name)
         as_role = "" if role == name else f", as {role}"
         ignored = "ignored" if kind is None else f"{kind[0]} {kind[1]}, ignored"
-        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else ignored
+        used = role in arrays and given.get(role, role) == name
+        kinds[name] = _kind(arrays[role]) + as_role if used else ignored
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
     remarks: tuple[str, ...] = ()
     marks = [arrays[name] for name in FLAGS if name in arrays]
