@@ -2,6 +2,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+import lapwing
 from lapwing import errors
 from lapwing.mazes import BUILT_IN
 
@@ -56,3 +57,9 @@ def test_a_hint_names_a_known_word_whatever_is_asked(word, known):
 def test_a_known_word_is_its_own_nearest(known, data):
     word = data.draw(st.sampled_from(known))
     assert errors.nearest(word, known) == f"did you mean {word}?"
+
+
+def test_a_warning_names_the_line_that_called_lapwing():
+    with pytest.warns(errors.LapwingWarning) as caught:
+        lapwing.learn([[1, 2], [3, 4]], dim=3)
+    assert {warning.filename for warning in caught} == {__file__}

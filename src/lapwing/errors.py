@@ -1,6 +1,8 @@
 """The errors of lapwing. Each message names the field, its value and the remedy, in one sentence."""
 
 import difflib
+import inspect
+import warnings
 from collections.abc import Iterable
 
 
@@ -42,6 +44,18 @@ class LapwingWarning(UserWarning):
 
 class LapwingNote(LapwingWarning):
     """What is good to know before a long computation; nothing is wrong."""
+
+
+_BETWEEN = ("lapwing", "contextlib", "functools", "beartype", "jaxtyping")
+"""The packages of lapwing itself and of its decorators."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called lapwing, however deep within it the cause is."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def close_to(word: str, known: Iterable[str]) -> str | None:

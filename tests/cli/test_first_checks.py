@@ -31,6 +31,9 @@ def run(elsewhere):
         ("learn FourRoom --dim 0", "--dim"),
         ("learn", "lapwing learn FourRoom"),
         ("learn gym:CartPool-v1", "CartPole-v1"),
+        ("learn gym:CartPole-v1 --wrap nowhere:Wrapper", "'nowhere'"),
+        ("learn gym:CartPole-v1 --wrap gone.py:Wrapper", "gone.py"),
+        ("learn gym:CartPole-v1 --wrap gymnasium.wrappers:TimeLimt", "TimeLimit"),
         ("learn FourRoom --out taken", "--overwrite"),
         ("reach taken", "--representation taken"),
         ("evaluate nowhere", "nowhere"),
@@ -56,6 +59,7 @@ def test_a_refusal_names_what_is_wrong(words, named):
         "learn FourRoom --dim 0",
         "learn gym:CartPool-v1",
         "learn gym:nowhere.py:Env",
+        "learn gym:CartPole-v1 --wrap nowhere:Wrapper",
         "learn FourRoom --out taken",
         "learn nowhere.npz",
         "learn minari:no/where-v0",
@@ -69,6 +73,11 @@ def test_a_refusal_needs_no_jax(words, run):
     ended = subprocess.run(called, capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_wrapper_is_refused_before_the_folder_of_the_run_is_told(elsewhere):
+    (elsewhere / "runs" / "gym-CartPole-v1").mkdir(parents=True)
+    assert "CartPole-v1-2" not in refused("learn", "gym:CartPole-v1", "--wrap", "nowhere:Wrapper")
 
 
 def test_a_foreign_folder_is_not_called_a_run(elsewhere):

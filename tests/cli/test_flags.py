@@ -25,6 +25,20 @@ def test_what_others_call_an_option_is_answered_with_ours(elsewhere, option, our
     assert ours in told
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("train FourRoom --reward potentiel", "did you mean potential?"),
+        ("learn FourRoom --log wandbb", "did you mean wandb?"),
+        ("learn FourRoom --log nowhere", "lapwing learn --help"),
+    ],
+)
+def test_a_choice_that_is_misspelt_is_answered_with_the_nearest(elsewhere, words, hint):
+    told = refused(*words.split())
+    assert words.split()[-1] in told
+    assert hint in told
+
+
 def test_the_suggestion_is_an_option_of_the_command():
     for kinds, ours in (((Train,), "--learning-rate"), ((TrainInArena,), "--critic-rate")):
         with pytest.raises(ConfigError, match=f"--lr.*{ours}"):

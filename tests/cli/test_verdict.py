@@ -53,7 +53,10 @@ def test_all_that_can_be_trusted_is_to_be_used():
 def test_eigenvalues_that_halves_of_the_episodes_disagree_on_are_named():
     result = continuous(list(range(6)))
     result["held_out"] |= {"eigenvalues": [0.0, 0.1, 0.1, 0.2, 0.3, 0.4], "spread": [0, 0, 0.3, 0, 0, 0]}
-    assert "f₃" in verdict_of(result)[0]
+    assert "f₃ is" in verdict_of(result)[0]
+    result["held_out"]["spread"][4] = 0.5
+    assert "f₃, f₅ are" in verdict_of(result)[0]
+    result["held_out"]["spread"][4] = 0
     result["held_out"]["spread"][2] = 0.05
     assert "f₃" not in verdict_of(result)[0]
 
@@ -119,6 +122,18 @@ def test_parts_that_nothing_joins_are_told_whatever_is_trusted():
     assert "3 parts" in verdict
     assert "part" in following
     assert "runs/mine" not in following
+
+
+@pytest.mark.parametrize("rotate", [True, False])
+@pytest.mark.parametrize("cosines", [[1.0] * 4, [1.0, 0.5, 0.5, 0.5]])
+def test_parts_of_enumerated_states_are_told(cosines, rotate):
+    verdict, following = verdict_of(enumerated(cosines, 0.6, rotate=rotate) | {"parts": 2})
+    assert "2 parts" in verdict
+    assert "runs/mine" not in following
+
+
+def test_parts_are_told_where_nothing_was_held_out():
+    assert "2 parts" in verdict_of(continuous([0]) | {"held_out": None, "parts": 2})[0]
 
 
 def test_functions_that_never_change_along_an_episode_are_named():

@@ -19,6 +19,7 @@ from lapwing.data.source import (
     DataFile,
     GymEnv,
     describe,
+    read_data,
     read_source,
     recall,
 )
@@ -60,6 +61,34 @@ def test_a_folder_of_data_that_is_not_finished(tmp_path):
     np.save(tmp_path / "observations.npy", walk())
     with pytest.raises(ConfigError, match=r"manifest\.json"):
         read_source(tmp_path)
+
+
+@pytest.mark.parametrize("read", [read_source, read_data])
+def test_a_folder_of_other_files_is_refused_with_what_to_do(tmp_path, read):
+    (tmp_path / "walks.csv").touch()
+    with pytest.raises(ConfigError, match=r"manifest\.json.*name a file") as refusal:
+        read(tmp_path)
+    assert "OneRoom" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["FourRoom", "gym:CartPole-v1", "walks"])
+def test_what_is_no_data_set_is_refused_without_a_list_of_mazes(name):
+    with pytest.raises(ConfigError, match=name) as refusal:
+        read_data(name)
+    assert "OneRoom" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gymnasium_robotics:PointMaze_UMaze-v3", "gym:gymnasium_robotics:PointMaze_UMaze-v3"),
+        ("CartPole-v1", "gym:CartPole-v1"),
+        ("Gym:CartPole-v1", "gym:CartPole-v1"),
+    ],
+)
+def test_an_environment_without_its_scheme_is_suggested_with_it(name, meant):
+    with pytest.raises(ConfigError, match=rf"'{name}'.*did you mean {meant}\?"):
+        read_source(name)
 
 
 def test_a_plane_and_an_arena_by_their_names():

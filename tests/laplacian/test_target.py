@@ -56,6 +56,12 @@ def test_staying_is_an_action_if_asked_for():
     assert target.world.n_actions == 5
 
 
+def test_more_dimensions_than_a_maze_has_states_are_refused_before_a_step_is_taken(monkeypatch):
+    monkeypatch.delattr("lapwing.laplacian.target.open_experience")
+    with pytest.raises(ConfigError, match="dim"):
+        open_target("FourRoom", LearnSettings(dim=153))
+
+
 def test_a_maze_file_and_a_maze_object_are_the_same_target(maze_file):
     first, second = (open_target(s, FEW) for s in (maze_file, parse_maze(ROOM, name="room")))
     assert first.n_states == second.n_states == 6

@@ -57,6 +57,16 @@ def test_arrays_that_are_ignored_have_type_and_shape_too(tmp_path, suffix):
     assert found.arrays["observations"] == "float32 (1230, 2)"
 
 
+def test_an_array_by_another_name_counts_once(tmp_path):
+    ends = np.tile(np.arange(41) == 40, 30)
+    marks = {"dones": ends, "timeouts": ends, "terminals": np.zeros_like(ends)}
+    np.savez(tmp_path / "walks.npz", observations=walks().reshape(-1, 2), **marks)
+    found = inspect(tmp_path / "walks.npz", keys=("terminals=dones",))
+    assert found.facts["layout"] == "one array: ends by terminals and timeouts"
+    assert found.arrays["dones"] == "bool (1230,), as terminals"
+    assert found.arrays["terminals"] == "bool (1230,), ignored"
+
+
 def test_states_that_repeat_would_be_enumerated(tmp_path):
     ids = np.random.default_rng(0).integers(0, 7, 600)
     np.savez(tmp_path / "ids.npz", observations=np.eye(7)[ids], lengths=np.full(20, 30))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lapwing
-from lapwing.cli.options_report import options_verdict
+from lapwing.cli.options_report import draw_options_run, options_verdict
 from lapwing.envs.gridworld import GridWorld
 from lapwing.errors import ConfigError
 from lapwing.laplacian.chain import true_chain
@@ -17,9 +17,10 @@ from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.mazes import parse_maze, read_maze
 from lapwing.options.option_set import NetworkOptions
 from lapwing.options.purpose import functions_for, option_count
+from lapwing.plots import draw_rides
 from lapwing.runs.option_maze import aligned, exact_functions, measured
 from lapwing.runs.option_networks import followed, network_options, random_states
-from lapwing.runs.options import discover_options
+from lapwing.runs.options import OptionsOutcome, discover_options
 from lapwing.settings.options import OptionsSettings
 from tests.support.command_line import called, refused
 from tests.support.environments import Line
@@ -140,6 +141,31 @@ def test_dqn_learns_options_where_states_cannot_be_listed():
     assert max(row["gain"] - row["gain_random"] for row in rows) > 0.5  # of 1.5 from the middle to an end
     assert all(row["gain"] > row["gain_random"] for row in rows)
     assert all(row["ended"] > 0.5 for row in rows)
+
+
+@pytest.fixture
+def rides():
+    """An option that leads from (0.1, 0.8) to (0.4, 0.9), feature 0 first."""
+    return [{"option": "f2+", "starts": [[0.1, 0.8]], "ends": [[0.4, 0.9]]}] * 2
+
+
+def test_rides_are_drawn_over_the_features_as_eigenfunctions_are(rides):
+    figure = draw_rides(rides)
+    (start,) = (line for line in figure.axes[0].lines if line.get_marker() == ".")
+    assert (list(start.get_xdata()), list(start.get_ydata())) == ([0.1], [0.8])
+    assert not figure.axes[1].yaxis_inverted()
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("feature 0", "feature 1")
+
+
+def test_rides_in_a_plane_are_drawn_by_row_and_column(rides, tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("lapwing.cli.options_report.save_figures", lambda figures, _: shown.append(figures))
+    outcome = OptionsOutcome(None, {"rows": rides}, None, in_plane=True)  # type: ignore[arg-type]
+    draw_options_run(outcome, tmp_path)
+    axis = shown[0]["options"].axes[1]
+    (start,) = (line for line in axis.lines if line.get_marker() == ".")
+    assert (list(start.get_xdata()), list(start.get_ydata())) == ([0.8], [0.1])
+    assert axis.yaxis_inverted()
 
 
 def numbered(first: int, closed: list | None = None) -> gymnasium.Env:

@@ -15,6 +15,7 @@ from lapwing.cli.arguments import (
     TrainInArena,
 )
 from lapwing.envs.make import check_env_id
+from lapwing.envs.wrap import check_wrappers
 from lapwing.errors import ConfigError
 from lapwing.runs.taken import check_free, check_there, is_run
 from lapwing.settings.agents import check_for_environment
@@ -38,7 +39,7 @@ def check_first(command: Any) -> None:
         _check_learned(command.run)
         check_there(command.run)
     if isinstance(command, Data):
-        _check_source(command.source)
+        _check_data(command.source)
     if isinstance(command, RunOptions):
         _check_run(command)
 
@@ -61,6 +62,7 @@ def _check_run(command: Any) -> None:
         check_free(command.out, overwrite=command.overwrite, resume=command.resume)
     if target.startswith("gym:"):
         check_env_id(target.removeprefix("gym:"))
+        check_wrappers(getattr(command, "wrap", ()))
     else:
         _check_source(target)
 
@@ -70,6 +72,13 @@ def _check_source(name: str) -> None:
     from lapwing.data.source import read_source  # which takes longer than all that is imported for --help
 
     read_source(name)
+
+
+def _check_data(name: str) -> None:
+    """Refuse what is no data set, or is not there."""
+    from lapwing.data.source import read_data
+
+    read_data(name)
 
 
 def _check_learned(path: Path) -> None:

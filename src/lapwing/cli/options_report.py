@@ -111,7 +111,8 @@ def draw_options_run(outcome: OptionsOutcome, folder: Path) -> list[Path]:
     """Each option in its maze, and the random walk over the number of options; elsewhere where they led."""
     options, rows = outcome.options, outcome.result["rows"]
     if outcome.world is None or not isinstance(options, MazeOptions):
-        return save_figures({"options": plots.draw_rides(rows)}, folder)
+        drawn = plots.draw_rides(rows, rows_and_columns=outcome.in_plane)
+        return save_figures({"options": drawn}, folder)
     table = options.table
     lengths = paths(outcome.world.next_state, table, options.longest).lengths
     drawn = plots.draw_options(outcome.world, table.names, table.actions, table.begins, table.stops, lengths)

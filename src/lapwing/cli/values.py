@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, close_to
 
 ONE_TARGET = ("learn", "solve", "train", "reach", "options", "reproduce", "evaluate", "explore")
 """The commands that are given one name or folder."""
@@ -84,8 +84,9 @@ def _check(option: str, word: str, kind: Any, help_: str) -> None:
     if kind is float and not is_number(word):
         raise ConfigError(f"{option} must be a number, such as 0.5 or 1e-3, not {word!r}; {help_}")
     if get_origin(kind) is Literal and word not in get_args(kind):
-        choices = ", ".join(map(repr, get_args(kind)))
-        raise ConfigError(f"{option} must be one of {choices}, not {word!r}; {help_}")
+        choices, close = ", ".join(map(repr, get_args(kind))), close_to(word, get_args(kind))
+        hint = help_ if close is None else f"did you mean {close}?"
+        raise ConfigError(f"{option} must be one of {choices}, not {word!r}; {hint}")
 
 
 def whole(word: str) -> int:

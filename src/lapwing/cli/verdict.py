@@ -20,6 +20,7 @@ MOST = 0.9
 """With this share of the eigenfunctions as they should be, there is nothing to fix."""
 WELL_INSIDE = 0.8
 """A feature whose range is less than this share of its bounds' stays well inside of them."""
+_JOINED = "episodes that lead from one part to another, or each part by itself."
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -32,6 +33,20 @@ class Verdict(NamedTuple):
 
 def verdict_of(result: dict[str, Any]) -> Verdict:
     """What a result comes to."""
+    verdict, next_step = _judged(result)
+    if _in_parts(result):
+        verdict += (
+            f" The data falls into {result['parts']} parts; between two of them a distance says nothing."
+        )
+    return Verdict(verdict, next_step)
+
+
+def _in_parts(result: dict[str, Any]) -> bool:
+    """Whether there are parts of the data that no transition joins."""
+    return (result.get("parts") or 1) > 1
+
+
+def _judged(result: dict[str, Any]) -> Verdict:
     if result.get("held_out") is not None:
         return _by_held_out_episodes(result)
     if result["operator"] is None:
@@ -61,20 +76,21 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         )
     if still := _zeros(result["eigenvalues"]):
         return Verdict(
-            f"{words}. But no episode changes {names_of(still)}: the data falls into parts, and these "
-            "functions tell the parts apart.",
+            f"{words}. But no episode changes {names_of(still)}: what is learned there is which part of the "
+            "data a state is in.",
             "leave out of the observations what stays the same in an episode, such as a goal; or data that "
             "joins the parts.",
         )
     if few:
         words += f", though {measured['transitions']:,} held-out transitions are few to judge by"
     elif unsure := _unsure(measured, trusted):
-        words += f", though two halves of the held-out episodes disagree on how slow {names_of(unsure)} are"
+        verb = "is" if len(unsure) == 1 else "are"
+        words += (
+            f", though two halves of the held-out episodes disagree on how slow {names_of(unsure)} {verb}"
+        )
     words += _as_far(result)
-    parts = result.get("parts") or 1
-    if parts > 1:
-        words += f". The data falls into {parts} parts; between two of them a distance says nothing"
-        return Verdict(f"{words}.", "episodes that lead from one part to another, or each part by itself.")
+    if _in_parts(result):
+        return Verdict(f"{words}.", _JOINED)
     if has_walls(result.get("barriers")):
         words += ". But there are walls that are thinner than a step, and distances may pass through them"
         return Verdict(
@@ -166,6 +182,9 @@ def _by_gap(result: dict[str, Any]) -> Verdict:
 
 
 def _use(result: dict[str, Any]) -> str:
+    """How φ is used; distances need data that is one piece."""
+    if _in_parts(result):
+        return _JOINED
     run = result["run"]
     use = (
         f'{program()} explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '

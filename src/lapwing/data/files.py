@@ -64,7 +64,8 @@ def read_arrays(path: Path, keys: Mapping[str, str] | None = None) -> dict[str, 
     for role in keys:
         if role not in KEYS:
             raise ConfigError(f"keys name {role!r}, which is no array of lapwing's; {nearest(role, KEYS)}")
-    names = {role: keys.get(role, role) for role in KEYS}
+    renamed = set(keys.values()) - set(keys)  # which do not count by their own names as well
+    names = {role: keys.get(role, role) for role in KEYS if role not in renamed}
     found = read(path, tuple(dict.fromkeys(names.values())))
     for role, name in keys.items():
         if name not in found:

@@ -53,7 +53,8 @@ def kind_of_folder(path: Path) -> str | None:
 def without_manifest(folder: Path) -> str:
     """What to say of a folder that `save_episodes` has not finished, or never wrote."""
     return (
-        f"no data file {folder}: the folder has no {MANIFEST}, which lapwing.save_episodes writes at its end"
+        f"no data file {folder}: the folder has no {MANIFEST}, which lapwing.save_episodes writes at its "
+        "end; name a file in it, or save the episodes with lapwing.save_episodes"
     )
 
 

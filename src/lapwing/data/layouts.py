@@ -9,7 +9,6 @@ All store the observations of all episodes in one array. They differ in how they
   observation that follows; that next state then becomes its last observation.
 """
 
-import warnings
 from collections.abc import Iterable
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from lapwing.data.episodes import check_flags, lengths_of
 from lapwing.data.experience import Experience
 from lapwing.data.memory_map import BYTES_AT_ONCE
-from lapwing.errors import DatasetError, LapwingWarning
+from lapwing.errors import DatasetError, LapwingWarning, warn
 
 FLAGS = ("ends", "terminals", "timeouts", "dones")
 ROWS = (*FLAGS, "next_observations", "actions", "rewards")
@@ -155,12 +154,11 @@ def _step_lengths(observations: np.ndarray, steps: np.ndarray, scale: np.ndarray
 
 def _warned_of(jumps: np.ndarray) -> np.ndarray:
     if jumps.any():
-        warnings.warn(
+        warn(
             f"episodes seem to end at {jumps.sum():,} places that terminals do not mark (first after row "
             f"{np.argmax(jumps)}), for observations jump there or a time limit runs out: no transition is "
             "taken across them; add timeouts, or ends in place of terminals, to say where episodes end",
             LapwingWarning,
-            stacklevel=2,
         )
     return jumps
 
@@ -192,11 +190,10 @@ def _shifted(ends: np.ndarray, follows: np.ndarray) -> bool:
 def _ends_of_transitions(ends: np.ndarray, follows: np.ndarray, *, marked: bool) -> np.ndarray:
     unmarked = ~follows & ~ends[:-1]
     if marked and unmarked.any():
-        warnings.warn(
+        warn(
             f"next_observations are not the observations that follow at {unmarked.sum():,} places where no "
             f"end is marked (first in row {np.argmax(unmarked)}): episodes end there too",
             LapwingWarning,
-            stacklevel=3,
         )
     ends = ends.copy()
     ends[:-1] |= ~follows

@@ -8,7 +8,6 @@ ends in a `DatasetError`.
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from lapwing.data.archives import MOST_BYTES
 from lapwing.data.hdf5 import Column, check_together, child, holds, opened
 from lapwing.data.minari_spaces import space_from_json
 from lapwing.data.observations import View, view_of
-from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest, warn
 from lapwing.storage import file_sha256
 
 _METADATA, _DATA = "metadata.json", "main_data.hdf5"
@@ -103,11 +102,10 @@ class MinariData:
 
     def _warn_of_jpeg(self, space: gymnasium.Space) -> None:
         if self.jpeg_encoding and _holds_jpeg(space):
-            warnings.warn(
+            warn(
                 f"minari:{self.name} keeps images as JPEG, which loses detail: they are not quite what the "
                 "agent saw; write it with jpeg_encoding=False to keep them exactly",
                 LapwingWarning,
-                stacklevel=3,
             )
 
     def _read(self, space: gymnasium.Space, *, followed: bool) -> Iterator["_Episode"]:

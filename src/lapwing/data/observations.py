@@ -5,7 +5,6 @@ same input. Arrays are validated before they become experience; an error names t
 the remedy.
 """
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from gymnasium import spaces
 
 from lapwing.data.extent import bounds_of
 from lapwing.data.shrink import Shrinking, shrinking_of
-from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest, warn
 
 CHANNELS = (1, 3, 4)
 """How many channels a picture has. Channels come first where the first axis alone is so long."""
@@ -281,11 +280,10 @@ def _as_float32(array: np.ndarray) -> np.ndarray:
 def warn_of_form(given: np.ndarray) -> None:
     """Warn of observations that can be learned from, but hardly as they are meant."""
     if given.ndim == 4 and channels_first(given.shape[1:]):
-        warnings.warn(
+        warn(
             f"images of shape {given.shape[1:]} look as if their channels came first, and are taken for "
             "(height, width, channels); turn them with numpy.moveaxis(images, 1, -1)",
             LapwingWarning,
-            stacklevel=3,
         )
     if given.ndim == 2 and given.dtype == np.float64:
         _warn_of_rounding(given)
@@ -301,12 +299,11 @@ def _warn_of_rounding(given: np.ndarray) -> None:
         merged = [i for i in np.flatnonzero(coarse) if np.any(given[:, i] != given[:, i].astype(np.float32))]
     if merged:
         first, more = merged[0], f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
-        warnings.warn(
+        warn(
             f"feature {first}{more} of the observations lies between {low[first]:.9g} and {high[first]:.9g}, "
             f"where float32 has {values[first]:,.0f} values: what lies between them is lost; "
             "subtract its mean",
             LapwingWarning,
-            stacklevel=4,
         )
 
 

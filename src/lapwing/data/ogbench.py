@@ -5,7 +5,6 @@ is not the published data. It is stored in the user's cache folder, with a diges
 """
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
 from lapwing.data.point_mazes import walk
 from lapwing.envs.ogbench import SIZES, PointMaze
-from lapwing.errors import ConfigError, DatasetError, LapwingWarning, StorageError, nearest
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning, StorageError, nearest, warn
 from lapwing.settings.checks import check_size, checked
 from lapwing.storage import make_folder, user_cache
 
@@ -81,7 +80,7 @@ class OGBenchData:
             try:
                 return self._checked(load_experience(self.path))
             except DatasetError as error:
-                warnings.warn(f"{error}; it is made again", LapwingWarning, stacklevel=2)
+                warn(f"{error}; it is made again", LapwingWarning)
         return self._make(on_progress)
 
     def _checked(self, experience: Experience) -> Experience:

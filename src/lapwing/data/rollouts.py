@@ -2,7 +2,6 @@
 
 import itertools
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from lapwing.data.action_spaces import check_action, kept_dtype, random_actions
 from lapwing.data.observations import View, as_array, first_not_finite, not_finite
-from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
+from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning, warn
 
 Policy = Callable[[Any], Any]
 Progress = Callable[[int, int], None]
@@ -145,11 +144,10 @@ class _Numbers:
             self._blocks.append(self._block(values))
         except Exception as error:  # an array of anything raises nearly anything
             self.dtype, self._blocks = None, []
-            warnings.warn(
+            warn(
                 f"{self.name} are not kept, for they are not all finite numbers of shape {self.shape} "
                 f"({error})",
                 LapwingWarning,
-                stacklevel=5,
             )
 
     def joined(self) -> np.ndarray | None:

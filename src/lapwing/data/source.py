@@ -1,5 +1,6 @@
 """Sources to learn from, by name or as objects: mazes, arenas, planes, environments, data sets, arrays."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ class GymEnv:
     env_id: str
 
 
+_SCHEMES = ("gym", "minari", "ogbench")
 _PICKLE = "a pickle, which lapwing never opens, for to open one can run any code in it"
 _FOREIGN = {
     **dict.fromkeys((".pkl", ".pickle", ".pt", ".pth", ".joblib"), _PICKLE),
@@ -48,7 +50,8 @@ _SAVE_AS = (
     "episodes to lapwing.learn as they are"
 )
 
-Source = Maze | Arena | Plane | DataFile | MinariData | OGBenchData | GymEnv | Env | Experience
+DataSet = DataFile | MinariData | OGBenchData
+Source = Maze | Arena | Plane | DataSet | GymEnv | Env | Experience
 
 
 def read_source(source: str | Path | Source | Iterable[Any]) -> Source:
@@ -124,21 +127,60 @@ def _named(text: str, path: Path) -> Source:
             f"{text} is a run folder; lapwing evaluate {text} measures it, "
             f"lapwing learn TARGET --out {text} --resume resumes it"
         )
-    if _is_file(path / "observations.npy"):
+    if text and _is_folder(path):
         raise ConfigError(without_manifest(path))
     if path.suffix in FILE_SUFFIXES:
         raise ConfigError(f"no data file {path}; check the path")
-    raise ConfigError(
+    raise _UnknownTargetError(
         f"unknown target {text!r}: it is neither a maze nor a file; "
-        f"{nearest(text, (*MAZES, *plane_names(), *arena_names()))} "
+        f"{_environment_meant(text) or nearest(text, (*MAZES, *plane_names(), *arena_names()))} "
         "(or give the path of a maze .txt or a data .npz or .hdf5, gym:ENV_ID, minari:NAME, or ogbench:NAME)"
     )
+
+
+class _UnknownTargetError(ConfigError):
+    """A name that means nothing."""
+
+
+def _environment_meant(text: str) -> str | None:
+    """A hint, if a name without gym: is that of an environment, as PACKAGE:ENV_ID is.
+
+    Example:
+        >>> _environment_meant("gymnasium_robotics:PointMaze_UMaze-v3")
+        'did you mean gym:gymnasium_robotics:PointMaze_UMaze-v3?'
+    """
+    scheme, _, name = text.partition(":")
+    if scheme.casefold() in _SCHEMES:
+        return f"did you mean {scheme.casefold()}:{name}?"
+    packaged = re.fullmatch(r"[A-Za-z_][\w.]*:[\w/.-]+-v\d+", text)
+    return f"did you mean gym:{text}?" if packaged or text in gymnasium.registry else None
+
+
+def read_data(name: str | Path) -> DataSet:
+    """The data set that a name means; other targets are refused."""
+    try:
+        found = read_source(name)
+    except _UnknownTargetError:
+        found = None
+    if not isinstance(found, DataSet):
+        raise ConfigError(
+            f"{name} is not a data set; name an .npz or .hdf5 file, a folder of data, minari:NAME or "
+            "ogbench:NAME"
+        )
+    return found
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:  # no file can have such a name
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # no folder can have such a name
         return False
 
 

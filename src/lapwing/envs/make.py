@@ -99,7 +99,7 @@ def check_env_id(env_id: str) -> None:
     if env_id.endswith(".py"):
         raise ConfigError(f"name the class or function too: gym:{env_id}:NAME")
     if module.endswith(".py"):
-        _check_file(Path(module))
+        check_file(Path(module))
         return
     if module and Path(f"{module}.py").is_file():  # rather than a package that happens to be called so
         raise ConfigError(f"an environment in a file of your own is named gym:{module}.py:{name}")
@@ -212,14 +212,15 @@ def _wants_env(value: object) -> bool:
     return False
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a user's own file that is not there."""
     if not path.is_file():
         raise ConfigError(f"no file {path}; name a class or a function in a file as FILE.py:NAME")
 
 
 def run_file(path: Path) -> ModuleType:
     """The module that a user's own file is, which is run for it."""
-    _check_file(path)
+    check_file(path)
     # Under a name that no other module has: one called random.py must not become `random`.
     name = f"lapwing_env_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)

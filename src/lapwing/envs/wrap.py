@@ -13,7 +13,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from lapwing.envs.make import import_module, run_file
+from lapwing.envs.make import check_file, import_module, run_file
 from lapwing.errors import ConfigError, nearest
 from lapwing.settings.checks import checked
 
@@ -98,6 +98,20 @@ def wrapped(env: gymnasium.Env, names: Iterable[str]) -> gymnasium.Env:
         <TimeAwareObservation<TimeLimit<OrderEnforcing<PassiveEnvChecker<CartPoleEnv<CartPole-v1>>>>>>
     """
     return reduce(_wrapped_once, names, env)
+
+
+def check_wrappers(names: Iterable[str]) -> None:
+    """Refuse a name that cannot be read, or of a module or a file that is not there.
+
+    A file is not run, so whether it has what is named is not known yet.
+    """
+    for text in names:
+        name, _ = _arguments(text)
+        place = name.rpartition(":")[0]
+        if place.endswith(".py"):
+            check_file(Path(place))
+        else:
+            _wrapper(text, name)
 
 
 def _wrapped_once(env: gymnasium.Env, text: str) -> gymnasium.Env:

@@ -6,7 +6,6 @@ stationary distribution is proportional to the sum of weights at each point. Its
 directly, and `extension` extends them to functions; a network is trained on request.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lapwing.compilation import kept_programs
 from lapwing.data.experience import Experience
-from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning, nearest, warn
 from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.learn import learn_target
 from lapwing.laplacian.target import MOST_ENUMERATED, Target, open_target
@@ -181,12 +180,11 @@ def _of_cloud(rows: np.ndarray, n_neighbors: int, asked: dict[str, Any]) -> tupl
         points = points[np.sort(drawn)]
     weights, parts = neighbour_graph(points.astype(np.float64), n_neighbors)
     if parts > 1:
-        warnings.warn(
+        warn(
             f"the {n_neighbors} nearest neighbours leave X in {parts} parts, which were joined by the "
             "shortest edges between them: the first components separate the parts; "
             "raise n_neighbors to join them better",
             LapwingWarning,
-            stacklevel=3,
         )
     target = Target("points", None, states=points, graph=weights)
     if not trained:

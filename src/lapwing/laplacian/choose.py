@@ -20,7 +20,7 @@ from lapwing.laplacian.representation import embed_batch
 from lapwing.laplacian.ritz import moments_of_experience, rayleigh_ritz
 from lapwing.laplacian.shortfalls import warn_of_shortfalls
 from lapwing.laplacian.spread import check_spread
-from lapwing.laplacian.target import Target
+from lapwing.laplacian.target import Target, check_dim
 from lapwing.laplacian.train import encoder_spec, train, untrained_encoder
 from lapwing.progress import OnChunk
 from lapwing.settings.learn import EncoderName, Estimator, LearnSettings, ResolvedSettings
@@ -87,8 +87,8 @@ def by_rules(settings: LearnSettings, target: Target) -> ResolvedSettings:
     """What needs no look at the spectrum; λ and what trials decide are left as they are."""
     states = target.n_states
     dim = settings.dim if settings.dim is not None else min(20, states or 20)
-    if states is not None and dim > states:
-        raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
+    if states is not None:
+        check_dim(dim, states)
     paper = settings.preset != "default"
     oversample = settings.oversample if settings.oversample is not None else max(4, dim // 4)
     needed = 0 if states is None else bytes_of_eigenpairs(states, dim + oversample)

@@ -4,10 +4,9 @@ Measured on one core of a virtual machine: they give the order of magnitude only
 """
 
 import math
-import warnings
 
 from lapwing.data.shrink import Shrinking
-from lapwing.errors import LapwingNote
+from lapwing.errors import LapwingNote, warn
 from lapwing.laplacian.bases import components_of
 from lapwing.settings.learn import LearnSettings
 
@@ -44,11 +43,10 @@ def announce(shape: tuple[int, ...], rows: int, settings: LearnSettings, shrinki
     seconds, memory = cost_of_images(shape, rows, by_network=_by_network(settings))
     images = f"images of {' × '.join(map(str, shape))} are learned from as they are"
     remedy = f" (image_size={settings.image_size})" if shrinking else "; image_size=64 would average them"
-    warnings.warn(
+    warn(
         f"{shrinking or images}{remedy}; once they are there, learning from {rows:,} takes about "
         f"{seconds:,.0f} s on one core, and {memory / 2**30:.1f} GiB of memory",
         LapwingNote,
-        stacklevel=2,
     )
 
 

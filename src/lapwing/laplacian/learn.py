@@ -2,7 +2,6 @@
 
 import dataclasses
 import platform
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from lapwing._version import __version__
 from lapwing.data.experience import Experience
 from lapwing.data.extent import ranges_of
-from lapwing.errors import LapwingWarning
+from lapwing.errors import LapwingWarning, warn
 from lapwing.laplacian import closed_form, hosts
 from lapwing.laplacian.bumps import Bumps
 from lapwing.laplacian.choose import choose
@@ -180,11 +179,10 @@ def _warn_of_parts(learned_from: Experience) -> None:
     """As is done of enumerated states when settings are chosen."""
     parts = sampled_flow(learned_from).parts
     if parts > 1:
-        warnings.warn(
+        warn(
             f"the data falls into {parts} parts between which no transition was seen: the first "
             "eigenfunctions separate the parts; more data may join them",
             LapwingWarning,
-            stacklevel=3,
         )
 
 
@@ -213,11 +211,10 @@ def represent(
     ritz = with_fixed_signs(_ritz(target, settings, embed, most_pairs), phi)
     if len(ritz.eigenvalues) < settings.dim:
         remedy = "collect more data" if settings.estimator == "closed-form" else "lower the learning rate"
-        warnings.warn(
+        warn(
             f"only {len(ritz.eigenvalues)} of {settings.dim} eigenfunctions could be learned: the other "
             f"dimensions vanished; raise beta, {remedy}, or ask for fewer",
             LapwingWarning,
-            stacklevel=3,
         )
     coefficients = ritz.coefficients.astype(np.float32)
     representation = Representation(

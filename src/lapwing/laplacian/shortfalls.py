@@ -1,10 +1,8 @@
 """Warnings before learning: what φ will lack, given the data and the settings."""
 
-import warnings
-
 import numpy as np
 
-from lapwing.errors import DatasetError, LapwingWarning
+from lapwing.errors import DatasetError, LapwingWarning, warn
 from lapwing.laplacian.chain import multi_step_eigenvalues
 from lapwing.laplacian.objectives.drawing import surviving_scale
 from lapwing.laplacian.sampling import surviving_share
@@ -96,4 +94,4 @@ def _largest_lam(settings: ResolvedSettings) -> float:
 
 
 def _say(message: str) -> None:
-    warnings.warn(message, LapwingWarning, stacklevel=6)
+    warn(message, LapwingWarning)

@@ -230,6 +230,7 @@ def open_target(
     check_settings(source, settings, policy)
     if isinstance(source, Maze):
         _refuse_held_out(settings)
+        check_dim(settings.dim or 1, int(source.floor.sum()))  # before steps are taken
         if settings.true_chain:
             return _of_maze(source, settings, None)
     if isinstance(source, DataFile) and is_sharded(source.path):
@@ -256,6 +257,12 @@ def open_target(
         return _with_held_out(Target(source.name, experience, plane=source), settings)
     target = _of_data(source, experience, settings)
     return dataclasses.replace(target, bounds=views[0].bounds) if views else target
+
+
+def check_dim(dim: int, states: int) -> None:
+    """Refuse more eigenfunctions than there are states."""
+    if dim > states:
+        raise ConfigError(f"dim must be between 1 and {states} states, not {dim}; lower --dim")
 
 
 def _of_maze(maze: Maze, settings: LearnSettings, experience: Experience | None) -> Target:

@@ -5,7 +5,6 @@ Positions are (row, column), counted from 0 at the top left.
 """
 
 import dataclasses
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lapwing.errors import LapwingWarning, MazeError, nearest
+from lapwing.errors import LapwingWarning, MazeError, nearest, warn
 
 BUILT_IN = {
     "OneRoom": "one_room.txt",
@@ -162,7 +161,7 @@ def parse_maze(text: str, *, name: str) -> Maze:
     unreachable = [(int(row), int(column)) for row, column in np.argwhere(maze.floor & ~kept)]
     if not unreachable:
         return maze
-    warnings.warn(_unreachable_message(maze, int(kept.sum()), unreachable), LapwingWarning, stacklevel=2)
+    warn(_unreachable_message(maze, int(kept.sum()), unreachable), LapwingWarning)
     walled = tuple(
         "".join("#" if mark == "." and not kept[r, c] else mark for c, mark in enumerate(line))
         for r, line in enumerate(lines)

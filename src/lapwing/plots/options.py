@@ -8,7 +8,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from lapwing.envs.gridworld import GridWorld
 from lapwing.mazes import MOVES
-from lapwing.plots.representations import EXACT, LEARNED, draw_map
+from lapwing.plots.representations import EXACT, LEARNED, draw_map, lay_out_features
 
 _ARROWS = np.array([*MOVES.values(), (0, 0)])
 MOST_DRAWN = 16
@@ -103,21 +103,32 @@ def draw_diffusion(rows: list[dict[str, Any]]) -> Figure:
     return figure
 
 
-def draw_rides(rows: list[dict[str, Any]]) -> Figure:
-    """Of options over continuous vectors: from where to where each led, in the first two features."""
+def draw_rides(rows: list[dict[str, Any]], *, rows_and_columns: bool = False) -> Figure:
+    """Of options over continuous vectors: from where to where each led, in the first two features.
+
+    Args:
+        rows: the measures of the options, as in `result.json`.
+        rows_and_columns: whether the features are a row, which counts downwards, and a column.
+    """
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)
     figure = Figure(figsize=(2.8 * columns, 2.9 * lines), layout="constrained")
-    axes = np.ravel(figure.subplots(lines, columns, squeeze=False))
+    axes = np.ravel(figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True))
     for axis in axes[len(rows) :]:
         axis.set_axis_off()
     for axis, row in zip(axes, rows, strict=False):
         starts, ends = np.array(row["starts"]), np.array(row["ends"])
         if starts.shape[1] == 2:
-            for (y, x), (end_y, end_x) in zip(starts, ends, strict=True):
-                axis.plot([x, end_x], [y, end_y], color="#9aa5b1", lw=0.6)
-            axis.plot(ends[:, 1], ends[:, 0], "o", color="#ff2d55", mfc="none", ms=6, mew=1.4)
-            axis.plot(starts[:, 1], starts[:, 0], ".", color=LEARNED, ms=4)
-            axis.set_ylim(max(axis.get_ylim()), min(axis.get_ylim()))  # rows go downwards
+            across = slice(None, None, -1) if rows_and_columns else slice(None)
+            _draw_ways(axis, starts[:, across], ends[:, across])
         axis.set_title(f"{row['option']}: dots are starts, rings ends", fontsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+    lay_out_features(figure, axes[: len(rows)], ("feature 0", "feature 1"), rows_and_columns=rows_and_columns)
     return figure
+
+
+def _draw_ways(axis, starts: np.ndarray, ends: np.ndarray) -> None:
+    for way in np.stack([starts, ends], axis=1):
+        axis.plot(*way.T, color="#9aa5b1", lw=0.6)
+    axis.plot(*ends.T, "o", color="#ff2d55", mfc="none", ms=6, mew=1.4)
+    axis.plot(*starts.T, ".", color=LEARNED, ms=4)

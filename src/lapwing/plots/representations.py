@@ -213,14 +213,28 @@ def _scattered(
         axis.set_title(title, fontsize=9)
         axis.set_facecolor("0.85")  # for zero may be white
         axis.spines[["top", "right"]].set_visible(False)
-        if rows_and_columns:
-            axis.set_aspect("equal")
-    if rows_and_columns:
-        axes[0].invert_yaxis()
-    else:
+    lay_out_features(figure, axes[: len(maps)], names, rows_and_columns=rows_and_columns)
+    return figure
+
+
+def lay_out_features(
+    figure: Figure, axes: np.ndarray, names: tuple[str, str], *, rows_and_columns: bool
+) -> None:
+    """Name the two features that panels are over, or have rows downwards as in a maze.
+
+    Args:
+        figure: that the panels are in.
+        axes: of the panels, which are shared.
+        names: of the features, across and upwards.
+        rows_and_columns: whether the features are a row, which counts downwards, and a column.
+    """
+    if not rows_and_columns:
         figure.supxlabel(names[0], fontsize=9)
         figure.supylabel(names[1], fontsize=9)
-    return figure
+        return
+    for axis in axes:
+        axis.set_aspect("equal")
+    axes[0].invert_yaxis()
 
 
 def draw_observations(world: GridWorld, state: int) -> Figure:

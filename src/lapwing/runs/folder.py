@@ -9,7 +9,6 @@ their JSON files: they can be loaded and evaluated, but not resumed.
 
 import re
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +23,7 @@ from lapwing.errors import (
     LapwingError,
     LapwingWarning,
     StorageError,
+    warn,
 )
 from lapwing.laplacian.model_files import FORMAT, check_format, filled, named_arrays
 from lapwing.laplacian.representation import Representation, load_representation
@@ -131,9 +131,7 @@ class RunFolder:
             if there and overwrite:
                 self._learned_inside()  # refuses one that is not ours before there is work to lose
             if resume and not there:
-                warnings.warn(
-                    f"{self.path} holds no run to resume: starting one", LapwingWarning, stacklevel=4
-                )
+                warn(f"{self.path} holds no run to resume: starting one", LapwingWarning)
             storage.remove_leftovers(self.path)
             yield there and resume
 
@@ -259,7 +257,7 @@ class RunFolder:
                 check_format(path, manifest)
                 state = filled(like, tensors, "state", path)
             except CheckpointError as error:
-                warnings.warn(f"{error}; using the previous checkpoint", LapwingWarning, stacklevel=2)
+                warn(f"{error}; using the previous checkpoint", LapwingWarning)
                 continue
             self._cut_metrics(manifest["step"])
             return state, manifest["step"], manifest["seconds"]

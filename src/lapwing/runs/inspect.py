@@ -21,8 +21,8 @@ from lapwing.data.layouts import FLAGS, recognised, rows_and_ends
 from lapwing.data.memory_map import BYTES_AT_ONCE, chunks
 from lapwing.data.minari import MinariData
 from lapwing.data.ogbench import OGBenchData
-from lapwing.data.source import DataFile, Source, read_source
-from lapwing.errors import ConfigError, DatasetError, LapwingError, LapwingWarning
+from lapwing.data.source import Source, read_data
+from lapwing.errors import DatasetError, LapwingError, LapwingWarning
 from lapwing.laplacian.choose import by_rules, resolve
 from lapwing.laplacian.sampling import surviving_share
 from lapwing.laplacian.target import open_target
@@ -69,19 +69,14 @@ def inspect(source: str | Path, observation_key: str | None = None, keys: tuple[
         observation_key: which part of Dict observations to look at.
         keys: which array of a file is which, as in `LearnSettings`.
     """
-    named, settings = read_source(source), _settings(observation_key, keys)
+    named, settings = read_data(source), _settings(observation_key, keys)
     if isinstance(named, MinariData):
         found = _in_minari(named, observation_key)
     elif isinstance(named, OGBenchData):
         named.read()  # makes the file, where it is not there
         found = _in_file(named.path)
-    elif isinstance(named, DataFile):
-        found = _in_folder(named.path) if is_data_folder(named.path) else _in_file(named.path, settings.keys)
     else:
-        raise ConfigError(
-            f"{source} is not a data set; name an .npz or .hdf5 file, a folder of data, minari:NAME or "
-            "ogbench:NAME"
-        )
+        found = _in_folder(named.path) if is_data_folder(named.path) else _in_file(named.path, settings.keys)
     facts = {} if found.observations is None else _facts(found)
     problem, plan, remarks = _plan(named, settings)
     noise = (NO_ORDER,) if problem is None and _is_unordered(found) else ()
@@ -105,13 +100,15 @@ def _settings(observation_key: str | None, keys: tuple[str, ...]) -> LearnSettin
 
 
 def _in_file(path: Path, keys: tuple[str, ...] = ()) -> Found:
-    arrays, renamed = read_arrays(path, as_keys(keys)), {name: role for role, name in as_keys(keys).items()}
+    given = as_keys(keys)
+    arrays, renamed = read_arrays(path, given), {name: role for role, name in given.items()}
     kinds = {}
     for name, kind in array_kinds(path).items():
         role = renamed.get(name, name)
         as_role = "" if role == name else f", as {role}"
         ignored = "ignored" if kind is None else f"{kind[0]} {kind[1]}, ignored"
-        kinds[name] = _kind(arrays[role]) + as_role if role in arrays else ignored
+        used = role in arrays and given.get(role, role) == name
+        kinds[name] = _kind(arrays[role]) + as_role if used else ignored
     lengths, observations, table = (arrays.get(name) for name in ("lengths", "observations", "table"))
     remarks: tuple[str, ...] = ()
     marks = [arrays[name] for name in FLAGS if name in arrays]

@@ -43,6 +43,8 @@ class OptionsOutcome(NamedTuple):
     result: dict[str, Any]
     world: GridWorld | None
     """The maze, where it is one."""
+    in_plane: bool = False
+    """Whether observations are a row and a column, as in a maze."""
 
 
 @kept_programs()
@@ -124,7 +126,7 @@ def run_options(
             "version": __version__,
         }
         folder.finish(result)
-    return OptionsOutcome(options, result, world)
+    return OptionsOutcome(options, result, world, isinstance(source, Plane))
 
 
 def reopen_options(out: Path) -> OptionsOutcome:
@@ -140,7 +142,8 @@ def reopen_options(out: Path) -> OptionsOutcome:
         maze = recall(config["target"], folder.experience)
         assert isinstance(maze, Maze)
         world = GridWorld(maze)
-    return OptionsOutcome(load_options(folder.options), folder.result(), world)
+    in_plane = config["target"]["kind"] == "plane"
+    return OptionsOutcome(load_options(folder.options), folder.result(), world, in_plane)
 
 
 def _check(source: Source, settings: OptionsSettings, given: Representation | None) -> None:

@@ -1,6 +1,5 @@
 """`lapwing reach` and `lapwing.reach`: a goal-reaching policy, in memory or in a run folder."""
 
-import warnings
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from lapwing.data.ogbench import OGBenchData
 from lapwing.data.source import DataFile, GymEnv, MinariData, Source, describe, read_source, recall_to_collect
 from lapwing.envs.arena import Arena
 from lapwing.envs.make import make_env
-from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.errors import ConfigError, LapwingWarning, warn
 from lapwing.laplacian.representation import Representation, load_representation
 from lapwing.laplacian.target import Target, open_target
 from lapwing.progress import OnProgress, uncounted
@@ -269,11 +268,10 @@ def evaluate_reacher(reacher: Reacher, world: World, count: int, seed: int, reme
     if len(failed):
         first = int(failed[0])
         task = f" of task {first * TASKS // count + 1}" if isinstance(world, PointMazeWorld) else ""
-        warnings.warn(
+        warn(
             f"{len(failed)} of {count} evaluation goals are outside of what the data visited, and count as "
             f"failed: {short(episodes.goals[first])}{task} is the first; {remedy}",
             LapwingWarning,
-            stacklevel=2,
         )
     return episodes
 
@@ -323,12 +321,11 @@ def _gym_world(reacher: Reacher, source: GymEnv) -> GymWorld | None:
     if goal is None:
         return None
     if goal.shape != reacher.places.shape:
-        warnings.warn(
+        warn(
             f"{source.env_id} gives goals of shape {goal.shape}, and states have shape "
             f"{reacher.places.shape}, so it was not evaluated; --observation-key achieved_goal makes states "
             "of what goals are made of",
             LapwingWarning,
-            stacklevel=2,
         )
         return None
     limit = env.spec.max_episode_steps if env.spec else None

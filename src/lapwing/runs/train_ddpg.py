@@ -5,7 +5,6 @@ together with the agent.
 """
 
 import dataclasses
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from lapwing.agents.evaluation import EvaluationEpisodes, evaluate_policy, steps
 from lapwing.data.experience import Experience
 from lapwing.envs.arena import Arena, Body, make_arena, parse_arena
 from lapwing.envs.simulator import Simulator, goal_observation, point_observations
-from lapwing.errors import ConfigError, LapwingWarning
+from lapwing.errors import ConfigError, LapwingWarning, warn
 from lapwing.laplacian.choose import resolve
 from lapwing.laplacian.coverage import Coverage, warn_if_thin
 from lapwing.laplacian.encoders import EncoderSpec, fit_encoder
@@ -316,12 +315,11 @@ def _gate(representation: Representation, simulator: Simulator, settings: Contro
 
 def _warn_of_gate(gate: float, gate_l2: float) -> None:
     if gate < max(GATE, gate_l2):
-        warnings.warn(
+        warn(
             f"φ's distance has a rank correlation of {gate:.2f} with the shortest path to the goal, and it "
             f"should be at least {GATE} and above that of l2, {gate_l2:.2f}: try another --filter, or narrow "
             "the cells",
             LapwingWarning,
-            stacklevel=4,
         )
 
 
