@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def draw_columns(
             shown.setdefault(label, line)
         shown.setdefault(best, axis.axhline(column.best, color="black", ls=":", lw=1))
         axis.set(title=name, xlabel="step", ylim=limits)
+        axis.xaxis.set_major_locator(MaxNLocator(4))  # more numbers of six digits would touch
     axes[-1, 0].set_ylabel(measure)
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=4, frameon=False)
     return figure
