@@ -20,7 +20,7 @@ from lapwing.cli import main as cli
 from lapwing.cli.parse import parse
 from lapwing.runs import train_ddpg
 from lapwing.runs.folder import FIGURES
-from lapwing.settings.agents import AgentSettings, ControlSettings
+from lapwing.settings.agents import CONTROL_PRESETS, AgentSettings, ControlSettings
 from lapwing.settings.learn import LearnSettings
 from tests.support.command_line import called, refused, unboxed
 from tests.support.small_runs import TINY_PHI
@@ -189,9 +189,10 @@ def test_settings_are_the_preset_s_but_for_what_is_given():
     command = parsed("train", "PointUMaze", "--preset", "paper", "--steps", "1600", "--hidden", "8", "8")
     assert command.settings() == ControlSettings(steps=1_600, hidden=(8, 8))
     command = parsed("train", "PointUMaze", "--fast", "False", "--reward", "sparse")
-    assert command.settings() == dataclasses.replace(
-        ControlSettings(preset="quick", hidden=(128, 128)), reward="sparse"
-    )
+    assert command.settings() == dataclasses.replace(CONTROL_PRESETS["quick"], reward="sparse", fast=False)
+    command = parsed("train", "PointUMaze", "--twin-critics", "False", "--action-penalty", "0")
+    without = dataclasses.replace(CONTROL_PRESETS["quick"], twin_critics=False, action_penalty=0.0)
+    assert command.settings() == without
 
 
 @pytest.mark.parametrize(
