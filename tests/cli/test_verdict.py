@@ -81,6 +81,8 @@ def test_episodes_that_end_early_may_end_at_the_goal():
     result = continuous(list(range(6)))
     assert "--past-termination" in verdict_of(result | {"ended_early": True}).next_step
     assert "--past-termination" not in verdict_of(result | {"ended_early": False}).next_step
+    walls = {"ended_early": True, "barriers": {"places": 300, "walls": 9, "contrast": 1.5}}
+    assert "--past-termination" in verdict_of(result | walls).next_step
     settings = result["settings"] | {"past_termination": True}
     assert "--past-termination" not in verdict_of(result | {"ended_early": True, "settings": settings})[1]
 

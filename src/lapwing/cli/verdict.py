@@ -96,7 +96,7 @@ def _by_held_out_episodes(result: dict[str, Any]) -> Verdict:
         return Verdict(
             f"{words}.",
             f"{program()} explore {result['run']} shows distances. Thicker walls, or an observation "
-            "that says on which side of them a state is, leave no doubt.",
+            f"that says on which side of them a state is, leave no doubt.{_if_ended_early(result)}",
         )
     ratio = excess(measured)
     if ratio > CLEARLY:
@@ -186,13 +186,17 @@ def _use(result: dict[str, Any]) -> str:
     if _in_parts(result):
         return _JOINED
     run = result["run"]
-    use = (
+    return (
         f'{program()} explore {run}; in Python lapwing.load("{run}").distance(a, b), or for an agent '
-        f'lapwing.LaplacianReward(env, "{run}", goal).'
+        f'lapwing.LaplacianReward(env, "{run}", goal).{_if_ended_early(result)}'
     )
-    if result.get("ended_early") and not result["settings"].get("past_termination"):
-        use += " Most episodes ended early: if it is a goal that ends them, learn with --past-termination."
-    return use
+
+
+def _if_ended_early(result: dict[str, Any]) -> str:
+    """What to do where few states around a goal were seen, for it ends the episodes."""
+    if not result.get("ended_early") or result["settings"].get("past_termination"):
+        return ""
+    return " Most episodes ended early: if it is a goal that ends them, learn with --past-termination."
 
 
 def trusted_indices(measured: dict[str, Any]) -> list[int]:
