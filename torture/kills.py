@@ -1,5 +1,6 @@
 """kill -9 at any moment, over and over; the run is resumed and ends with the bits of an undisturbed one."""
 
+import csv
 import os
 import random
 import shutil
@@ -114,8 +115,9 @@ def _ended(kind: str, zygote: processes.Zygote, command: list[str], out: Path, w
 def _essence(kind: str, out: Path) -> object:
     """What a finished run holds, without times."""
     if kind == "reproduce":
-        lines = (out / "fig3.csv").read_text().splitlines()
-        return sorted(line for line in lines if "second" not in line)
+        with (out / "fig3.csv").open(newline="") as file:
+            rows = [row | {"seconds": ""} for row in csv.DictReader(file)]
+        return sorted(str(row) for row in rows if "seconds" not in row["metric"])
     run, models = RunFolder(out), sorted(out.glob("*.safetensors"))
     assert run.finished, out
     return (
