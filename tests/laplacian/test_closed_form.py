@@ -12,10 +12,11 @@ import lapwing
 from lapwing.data import memory_map
 from lapwing.data.experience import Experience
 from lapwing.errors import ConfigError, DatasetError, LapwingWarning
-from lapwing.laplacian import closed_form
+from lapwing.laplacian import basis_search, closed_form
+from lapwing.laplacian.basis_search import choose
 from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.chain import multi_step_eigenvalues
-from lapwing.laplacian.closed_form import StageChoice, Study, Trial, choose, fit, held_out_score
+from lapwing.laplacian.closed_form import StageChoice, Study, Trial, fit, held_out_score
 from lapwing.laplacian.evaluate import exact_spectrum
 from lapwing.laplacian.objectives.drawing import exact_penalty, graph_drawing, surviving_scale
 from lapwing.laplacian.target import open_target
@@ -219,11 +220,11 @@ class TestScore:
         assert tried[0].score == pytest.approx(sum(tried[0].eigenvalues))
 
     def test_behind_wide_bumps_that_win_alone_narrow_ones_are_tried(self, few):
-        search = closed_form._Search(Study(few, 6, seed=0), 8, {}, None)
+        search = basis_search._Search(Study(few, 6, seed=0), 8, {}, None)
         wide = search.attempt((), 0.5, 150, (4.0,))
         best = search.behind_narrow(wide)
         _, narrow, second, *_ = search.done
-        assert narrow.choice[0].bump_width in closed_form.NARROW
+        assert narrow.choice[0].bump_width in basis_search.NARROW
         assert second.choice[0] == narrow.choice[0]
         assert len(second.choice) == 2
         assert best.score == min(wide.score, *(trial.score for trial in search.done)) or best is wide
@@ -231,7 +232,7 @@ class TestScore:
             assert min(trial.score for trial in search.done) >= closed_form.BETTER * wide.score
 
     def test_where_the_trials_are_used_up_they_are_not(self, few):
-        search = closed_form._Search(Study(few, 6, seed=0), 2, {}, None)
+        search = basis_search._Search(Study(few, 6, seed=0), 2, {}, None)
         wide = search.attempt((), 0.5, 150, (4.0,))
         assert search.behind_narrow(wide) is wide
         assert search.done == [wide]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ConfigError
-from lapwing.laplacian import closed_form
+from lapwing.laplacian import basis_search, closed_form
 from lapwing.laplacian.closed_form import Trial
 from lapwing.laplacian.early_stopping import held_out_stop, is_scarce
 from lapwing.laplacian.encoders import data_bandwidth, default_encoder, embed
@@ -145,7 +145,7 @@ def _by_trials(
     """The bumps that serve validation episodes best; or a network, if it does so better."""
     fixed = {name: getattr(settings, name) for name in _given(settings, STAGE_SETTINGS)}
     learned_from = target.learned_from
-    tried = closed_form.choose(
+    tried = basis_search.choose(
         learned_from,
         resolved.dim,
         resolved.seed,
@@ -197,7 +197,7 @@ def _with_choice(
 def _network_settings(settings: LearnSettings, target: Target) -> list[LearnSettings]:
     """The networks that are tried after the bumps, as far as the number of trials allows."""
     names: tuple[EncoderName, ...] = ("mlp", "fourier") if len(target.observation_shape) == 1 else ("conv",)
-    count = max(0, settings.trials - closed_form.MOST_TRIALS)
+    count = max(0, settings.trials - basis_search.MOST_TRIALS)
     return [dataclasses.replace(settings, estimator="pairwise", encoder=name) for name in names[:count]]
 
 
