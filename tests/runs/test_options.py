@@ -19,7 +19,7 @@ from lapwing.options.option_set import NetworkOptions
 from lapwing.options.purpose import functions_for, option_count
 from lapwing.plots import draw_rides
 from lapwing.runs.option_maze import aligned, exact_functions, measured
-from lapwing.runs.option_networks import followed, network_options, random_states
+from lapwing.runs.option_networks import World, followed, network_options, random_states
 from lapwing.runs.options import OptionsOutcome, discover_options
 from lapwing.settings.options import OptionsSettings
 from tests.support.command_line import called, refused
@@ -135,12 +135,64 @@ def test_dqn_learns_options_where_states_cannot_be_listed():
         return gymnasium.wrappers.TimeLimit(Slope(), 50)
 
     settings = OptionsSettings(count=2, steps=1_500, hidden=(32,), batch=64)
-    options = network_options(make, phi, settings)
+    options = network_options(World(make), phi, settings)
     rows = followed(make, options, phi, settings)
     assert [row["option"] for row in rows] == ["f2+", "f2-"]
     assert max(row["gain"] - row["gain_random"] for row in rows) > 0.5  # of 1.5 from the middle to an end
     assert all(row["gain"] > row["gain_random"] for row in rows)
     assert all(row["ended"] > 0.5 for row in rows)
+
+
+class SmoothSlope(Slope):
+    """The same point, which says itself how far it steps, of 0.2 at most."""
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = gymnasium.spaces.Box(-0.2, 0.2, (1,), np.float32)
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.at = float(np.clip(self.at + action[0], -1, 1))
+        return np.array([self.at], np.float32), 0.0, False, False, {}
+
+
+def smooth_slope() -> gymnasium.Env:
+    return gymnasium.wrappers.TimeLimit(SmoothSlope(), 50)
+
+
+def test_ddpg_learns_options_where_actions_are_continuous(tmp_path):
+    phi = lapwing.learn(smooth_slope(), transitions=5_000, dim=3)
+    settings = OptionsSettings(count=2, steps=1_500, hidden=(32,), batch=64)
+    options = network_options(World(smooth_slope), phi, settings)
+    rows = followed(smooth_slope, options, phi, settings)
+    assert all(row["gain"] - row["gain_random"] > 0.5 for row in rows)  # of 1.5 from the middle to an end
+    assert all(row["ended"] > 0.5 for row in rows)
+    options.save(tmp_path / "o.safetensors")
+    env = lapwing.LaplacianOptions(smooth_slope(), tmp_path / "o.safetensors")
+    assert env.action_space == gymnasium.spaces.Discrete(2)
+    ends = []
+    for option in (0, 1):
+        env.reset(seed=3)
+        ends.append(float(env.step(option)[0][0]))
+    assert max(ends) > 0.7 > -0.7 > min(ends)
+
+
+def test_options_of_an_arena_move_the_robot_by_its_position(tmp_path):
+    """φ sees (x, y), the policy the whole state, and the wrapped environment gives a Dict."""
+    found = discover_options(
+        "PointUMaze", count=2, steps=200, transitions=20_000, dim=3, hidden=(16,), batch=16, longest=30
+    )
+    assert (found.shape, found.key, found.representation.shape) == ((6,), "observation", (2,))
+    found.save(tmp_path / "o.safetensors")
+    env = lapwing.LaplacianOptions(
+        gymnasium.make("lapwing/PointUMaze-v0"), lapwing.load_options(tmp_path / "o.safetensors")
+    )
+    env.reset(seed=0)
+    observation, _, _, _, info = env.step(0)
+    assert info["option"] == "f2+"
+    assert env.action_masks().shape == (2,)
+    action = found.act(0, observation["observation"])
+    assert env.unwrapped.action_space.contains(action)
 
 
 @pytest.fixture
@@ -181,7 +233,7 @@ def test_states_are_the_same_whatever_number_they_begin_with():
     settings = OptionsSettings(count=2, steps=5, hidden=(4,), batch=8)
     rows, levels = [], []
     for first in (0, 7):
-        options = network_options(partial(numbered, first), phi, settings)
+        options = network_options(World(partial(numbered, first)), phi, settings)
         found = followed(partial(numbered, first), options, phi, settings)
         rows.append([(row["gain"], row["gain_random"], row["length"]) for row in found])
         levels.append(options.levels)
@@ -237,7 +289,10 @@ def nothing_is_learned(monkeypatch):
     [
         ("PlaneFourRoom", {"kind": "covering"}, "covering"),
         ("gym:CartPole-v1", {"kind": "covering"}, "covering"),
-        ("gym:Pendulum-v1", {}, "Discrete action space"),
+        ("gym:Pendulum-v1", {"kind": "covering"}, "covering"),
+        ("gym:Pendulum-v1", {"observation_key": "image"}, "only works with Dict"),
+        ("PointUMaze", {"observation_key": "observation"}, "observation_key"),
+        ("PointUMaze", {"exact": True}, "exact"),
         ("FourRoom", {"dim": 5, "count": 9}, "count=9 needs dim=6"),
         ("gym:CartPole-v1", {"dim": 2, "count": 4}, "count=4 needs dim=3"),
     ],
@@ -268,7 +323,7 @@ def test_fewer_trusted_eigenfunctions_than_options_need_is_told():
         (("FourRoom", "--option-share", "0"), "--option-share"),
         (("FourRoom", "--exact", "--dim", "5"), "--dim"),
         (("PlaneFourRoom", "--exact"), "exact"),
-        (("PointUMaze",), "Arena"),
+        (("ogbench:pointmaze-large-navigate-v0",), "OGBenchData"),
         (("FourRom",), "FourRoom"),
         (("FourRoom", "--representation", "gone"), "gone"),
     ],

@@ -1,7 +1,7 @@
 """DDPG (Lillicrap et al., 2016) in pure functions: networks, the two losses, one update, and the noise.
 
 With a second critic it is clipped double Q-learning with target policy smoothing (Fujimoto et al., 2018).
-`agents.ddpg_arena` trains it on robots in an arena.
+`agents.ddpg_arena` trains it on robots in an arena, `agents.ddpg_gym` on any Gymnasium environment.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ SMOOTHING, SMOOTHING_LIMIT = 0.2, 0.5
 
 
 class Transitions(NamedTuple):
-    """s, a, r, s'; a time limit alone ends episodes, so values count through it."""
+    """s, a, r, s'."""
 
     observations: Any
     actions: Any
@@ -120,12 +120,13 @@ def critic_loss(
     critics: tuple[MLP, ...],
     target: Networks,
     batch: Transitions,
-    gamma: float,
+    gamma: float | Float[Array, " batch"],
     smoothing: Float[Array, "batch a"] | None = None,
 ) -> tuple[Float[Scalar, ""], dict[str, Float[Scalar, ""]]]:
     """The mean squared error of each Q(s, a) against r + γ min_i Q'_i(s', a'), summed over the critics.
 
-    a' is μ'(s'), or with smoothing μ'(s') + ε within [-1, 1]: similar actions have similar values.
+    a' is μ'(s'), or with smoothing μ'(s') + ε within [-1, 1]: similar actions have similar values. γ may be
+    one number for each transition, 0 where the episode terminated.
     """
     following = act(target.actor, batch.next_observations)
     if smoothing is not None:
@@ -157,7 +158,7 @@ def update(
     learner: Learner,
     optimisers: Optimisers,
     batch: Transitions,
-    gamma: float,
+    gamma: float | Float[Array, " batch"],
     target_rate: float,
     *,
     smoothing: Float[Array, "batch a"] | None = None,

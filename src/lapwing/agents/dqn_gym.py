@@ -5,8 +5,9 @@ written at ends of episodes: a resumed run is bit-identical if the environment i
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import gymnasium
@@ -18,9 +19,10 @@ from jaxtyping import PRNGKeyArray
 
 from lapwing.agents import dqn
 from lapwing.agents.evaluation import evaluation_steps
+from lapwing.agents.player import Player, Reward, Starts, starts_of
 from lapwing.agents.replay_buffer import ReplayBuffer, Stored, Transitions
 from lapwing.data.observations import view_of
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import embed_batch
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, embed, fit_encoder
 from lapwing.laplacian.loop import Checkpoints, Metrics, Progress, restored, run_chunks
@@ -31,7 +33,6 @@ from lapwing.timing import stopwatch
 EVALUATION_EPISODES = 10
 LONGEST_EVALUATION = 1_000
 """Where an environment has no time limit, an evaluated episode ends after so many steps."""
-Reward = Callable[[Any, Any, Any], Any]
 _EVALUATION = 2**31
 """Evaluation episodes are numbered from here, so that their seeds are not those of training."""
 
@@ -67,25 +68,11 @@ def space_spec(env: gymnasium.Env, hidden: tuple[int, ...]) -> EncoderSpec:
     )
 
 
-class Starts(NamedTuple):
-    """The first numbers of an environment's Discrete spaces, which need not be 0."""
-
-    state: int
-    action: int
-
-
 def checked_starts(make_env: Callable[[], gymnasium.Env]) -> Starts:
     """Where the spaces begin; an environment that cannot be made or learned from is refused."""
-    env = make_env()
-    try:
+    with closing(make_env()) as env:
         space_spec(env, hidden=())
-        return _starts(env)
-    finally:
-        env.close()
-
-
-def _starts(env: gymnasium.Env) -> Starts:
-    return Starts(*(int(getattr(space, "start", 0)) for space in (env.observation_space, env.action_space)))
+        return starts_of(env)
 
 
 def train_on_env(
@@ -116,44 +103,6 @@ def train_on_env(
         eval_env.close()
 
 
-class _Player:
-    """An environment that is stepped through episodes, each begun with a seed of its own."""
-
-    def __init__(self, env: gymnasium.Env, seed: int, reward: Reward | None, begun: int = 0):
-        self.env, self.seed, self.reward, self.begun = env, seed, reward, begun
-        self.over = False
-        self.first_state, self.first_action = _starts(env)
-        self.begin()
-
-    def begin(self) -> None:
-        """Start the next episode."""
-        seed = int(np.random.default_rng([self.seed, 2, self.begun]).integers(2**31))
-        observation, _ = self.env.reset(seed=seed)
-        self.begun, self.over = self.begun + 1, False
-        self.observation = self._checked(observation)
-
-    def step(self, action: int) -> Transitions:
-        """One transition, after which the episode may be over."""
-        here = self.observation
-        observation, reward, terminated, truncated, _ = self.env.step(self.first_action + action)
-        there = self._checked(observation)
-        reward = float(reward if self.reward is None else self.reward(here, there, terminated))
-        if not np.isfinite(reward):
-            raise DatasetError(f"the reward is {reward} in episode {self.begun - 1}; fix the environment")
-        self.observation, self.over = there, bool(terminated or truncated)
-        return Transitions(here, action, reward, there, terminated)
-
-    def _checked(self, observation: Any) -> Any:
-        """The observation as Q takes it; NaN is found before it is learned."""
-        if not np.all(np.isfinite(observation)):
-            raise DatasetError(
-                f"an observation holds NaN or infinity in episode {self.begun - 1}; fix the environment"
-            )
-        if np.ndim(observation) == 0:
-            return observation - self.first_state
-        return np.array(observation)  # a copy: an environment may write its next one over it
-
-
 def _train(
     env: gymnasium.Env,
     eval_env: gymnasium.Env,
@@ -177,7 +126,7 @@ def _train(
         progress = Progress(state_of(buffer.observations(), begun))
     else:
         buffer.fill(progress.state.replay)
-    player = _Player(env, settings.seed, reward, int(progress.state.episode))
+    player = Player(env, settings.seed, reward, begun=int(progress.state.episode))
     learn = eqx.filter_jit(partial(_learn, optimiser, settings.gamma))
     act = eqx.filter_jit(partial(_act, settings.epsilon))
     key = jax.random.fold_in(jax.random.key(settings.seed), 3)
@@ -239,7 +188,7 @@ def _act(epsilon: float, q: Encoder, observation, key: PRNGKeyArray):
 
 def mean_return(env: gymnasium.Env, q: Encoder, seed: int) -> float:
     """The mean return of the greedy policy over ten fixed episodes; NaN if Q is not finite."""
-    player, total = _Player(env, seed, None, begun=_EVALUATION), 0.0
+    player, total = Player(env, seed, begun=_EVALUATION), 0.0
     limited = env.spec is not None and env.spec.max_episode_steps is not None
     for _ in range(EVALUATION_EPISODES):
         steps = 0
@@ -264,12 +213,8 @@ def _take_random_steps(
     env: gymnasium.Env, buffer: ReplayBuffer, n_actions: int, settings: AgentSettings, reward: Reward | None
 ) -> int:
     """Store steps of the random policy; returned is how many episodes were begun."""
-    player, generator = _Player(env, settings.seed, reward), np.random.default_rng([settings.seed, 0])
-    for left in reversed(range(settings.random_steps)):
-        transition = player.step(int(generator.integers(n_actions)))
-        buffer.store(transition, cut=(player.over or left == 0) and not transition.terminated)
-        if player.over:
-            player.begin()
+    player, generator = Player(env, settings.seed, reward), np.random.default_rng([settings.seed, 0])
+    player.fill(buffer, settings.random_steps, lambda: int(generator.integers(n_actions)))
     return player.begun
 
 

@@ -37,13 +37,17 @@ class Stored(NamedTuple):
 
 
 class ReplayBuffer:
-    """Room for `capacity` transitions of observations of one shape and type."""
+    """Room for `capacity` transitions of observations of one shape and type.
 
-    def __init__(self, capacity: int, shape: tuple[int, ...], dtype):
+    Actions are numbers from 0, or vectors of so many numbers where `n_actions` is given.
+    """
+
+    def __init__(self, capacity: int, shape: tuple[int, ...], dtype, n_actions: int | None = None):
         check_size("steps", capacity * math.prod(shape) * np.dtype(dtype).itemsize)
+        vectors = n_actions is not None
         self._rows = Stored(
             np.zeros((capacity + 1, *shape), dtype),
-            np.zeros(capacity, np.int32),
+            np.zeros((capacity, n_actions), np.float32) if vectors else np.zeros(capacity, np.int32),
             np.zeros(capacity, np.float32),
             np.zeros(capacity, bool),
             np.full(capacity, -1, np.int32),

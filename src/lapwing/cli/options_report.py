@@ -12,7 +12,9 @@ from lapwing.cli.report import save_figures
 from lapwing.cli.verdict import Verdict
 from lapwing.options.option_set import MazeOptions
 from lapwing.options.table import paths
+from lapwing.runs.option_networks import steps_of
 from lapwing.runs.options import OptionsOutcome
+from lapwing.settings.options import OptionsSettings
 
 NEAR = 1.1
 """Options of a learned φ are as good as exact ones within this ratio of diffusion times."""
@@ -52,7 +54,8 @@ def _time(value: float | None) -> str:
 
 
 def _network_table(result: dict[str, Any]) -> Table:
-    table = Table(title=f"{result['target']}, options by DQN", box=None, title_justify="left")
+    title = f"{result['target']}, options by {result['learner']}"
+    table = Table(title=title, box=None, title_justify="left")
     for column in ("option", "climbs", "random steps", "length", "ends by itself"):
         table.add_column(column, justify="left" if column == "option" else "right")
     for row in result["rows"]:
@@ -100,7 +103,8 @@ def _of_networks(result: dict[str, Any]) -> Verdict:
         words += f"; {', '.join(endless)} seldom end by themselves, and are cut"
     if len(climbing) == len(rows):
         return Verdict(f"{words}.", _use(result))
-    return Verdict(f"{words}.", f"more --steps (now {result['settings']['steps']:,}).")
+    steps = steps_of(OptionsSettings.from_json(result["settings"]), result["learner"])
+    return Verdict(f"{words}.", f"more --steps (now {steps:,}).")
 
 
 def _use(result: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Actions: uniform sampling from a space, validation, and storage in arrays."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -13,6 +13,22 @@ ACTIONS_AT_ONCE = 4_096
 """Random actions are drawn so many at a time, which costs far less than one by one."""
 _ACTIONS = 1
 """Beside the seed, so that the stream of random actions is one of its own."""
+
+
+class Bounds(NamedTuple):
+    """The least and the largest value of each number in an action."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def scaled(self, action: Any) -> np.ndarray:
+        """An action from numbers in [-1, 1].
+
+        Example:
+            >>> Bounds(np.array([-2.0, 0.0]), np.array([2.0, 1.0])).scaled([0.5, -1.0]).tolist()
+            [1.0, 0.0]
+        """
+        return self.low + (np.asarray(action, self.low.dtype) + 1) / 2 * (self.high - self.low)
 
 
 def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:

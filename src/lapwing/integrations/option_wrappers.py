@@ -21,16 +21,19 @@ from lapwing.settings.checks import checked
 class LaplacianOptions(gymnasium.Wrapper, RecordConstructorArgs):
     """The environment with options among its actions: one step here is one decision.
 
-    The first actions are the environment's own; the rest are the options. An option takes its actions until
-    it stops, the episode ends, or it has lasted too long; it takes at least one. The reward of a decision is
-    Σ_t γ^t r_t over its steps. `info` is that of the last step, with `option` (its name, or None),
-    `option_steps`, `option_cut` (whether it was cut for its length) and `discount`, γ to the power of the
-    steps, by which a learner of its own discounts what follows. Other agents discount each decision once.
+    The first actions are the environment's own, if it has Discrete ones; the rest are the options. An option
+    takes its actions until it stops, the episode ends, or it has lasted too long; it takes at least one. The
+    reward of a decision is Σ_t γ^t r_t over its steps. `info` is that of the last step, with `option` (its
+    name, or None), `option_steps`, `option_cut` (whether it was cut for its length) and `discount`, γ to the
+    power of the steps, by which a learner of its own discounts what follows. Other agents discount each
+    decision once.
 
     A time limit inside this wrapper counts steps, one outside decisions.
 
+    Where actions are continuous no number can stand for one of them, so the options are all there is.
+
     Args:
-        env: an environment with Discrete actions whose observations the options were made of.
+        env: the environment whose observations the options were made of.
         options: what `lapwing.discover_options` returns, or the path of a file or run folder; a path lets
             `env.spec` be written as JSON.
         gamma: the discount within an option; with 1 the return of an episode is the environment's own.
@@ -60,7 +63,8 @@ class LaplacianOptions(gymnasium.Wrapper, RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, options=as_text(options), gamma=gamma, longest=longest)
         gymnasium.Wrapper.__init__(self, env)
         self.options = as_options(options)
-        self._first, self.action_space = _spaces(env.action_space, env.observation_space, self.options)
+        self._choices = Choices(env.action_space, env.observation_space, self.options)
+        self.action_space = self._choices.space
         self._gamma, self._longest = _checked(gamma, longest, self.options)
         self._observation: Any = None
 
@@ -73,17 +77,17 @@ class LaplacianOptions(gymnasium.Wrapper, RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """One decision: an action, or an option to its end."""
-        option = _option_of(action, self._first, self.options)
+        option = self._choices.option(action)
         if option is None:
             self._observation, reward, terminated, truncated, info = self.env.step(action)
             return self._observation, reward, terminated, truncated, info | _told(None, 1, False, self._gamma)
         total, steps, over = 0.0, 0, False
         while True:
-            move = self._first + self.options.act(option, self._observation)
+            move = self._choices.move(option, self._observation)
             self._observation, reward, terminated, truncated, info = self.env.step(move)
             total += self._gamma**steps * float(reward)
             steps += 1
-            over = bool(terminated or truncated) or self.options.stops(option, self._observation)
+            over = bool(terminated or truncated) or self._choices.stops(option, self._observation)
             if over or steps >= self._longest:
                 break
         told = _told(self.options.names[option], steps, not over, self._gamma)
@@ -91,8 +95,7 @@ class LaplacianOptions(gymnasium.Wrapper, RecordConstructorArgs):
 
     def action_masks(self) -> np.ndarray:
         """Which actions may be chosen now: all of the environment's, and the options that begin here."""
-        own = np.ones(self.options.n_actions, bool)
-        return np.concatenate([own, self.options.begins(self._observation)])
+        return self._choices.mask(self._observation)
 
 
 class VectorLaplacianOptions(VectorWrapper, RecordConstructorArgs):
@@ -105,7 +108,7 @@ class VectorLaplacianOptions(VectorWrapper, RecordConstructorArgs):
     nothing of this take `SyncVectorEnv([lambda: LaplacianOptions(env, options), …])` instead.
 
     Args:
-        env: a vector of environments with Discrete actions.
+        env: a vector of environments.
         options: as for `LaplacianOptions`.
         gamma: the discount within an option.
         longest: an option is cut after so many steps; None is its own limit.
@@ -124,7 +127,8 @@ class VectorLaplacianOptions(VectorWrapper, RecordConstructorArgs):
         VectorWrapper.__init__(self, env)
         self.options, self._mode = as_options(options), autoreset_mode(env)
         single, seen = env.single_action_space, env.single_observation_space
-        self._first, self.single_action_space = _spaces(single, seen, self.options)
+        self._choices = Choices(single, seen, self.options)
+        self.single_action_space = self._choices.space
         self.action_space = batch_space(self.single_action_space, env.num_envs)
         self._gamma, self._longest = _checked(gamma, longest, self.options)
         self._under_way: list[int | None] = [None] * env.num_envs
@@ -163,22 +167,22 @@ class VectorLaplacianOptions(VectorWrapper, RecordConstructorArgs):
         self._resetting = over if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
         return observations, rewards, terminated, truncated, infos | {"deciding": self._deciding()}
 
-    def _move(self, index: int, action: Any) -> int:
+    def _move(self, index: int, action: Any) -> Any:
         """The action of the environment; an option is begun where none is under way."""
         if self._resetting[index]:
-            return self._first  # the step only resets, whatever is given
+            return self._choices.idle  # the step only resets, whatever is given
         if self._under_way[index] is None:
-            self._under_way[index] = option = _option_of(action, self._first, self.options)
+            self._under_way[index] = option = self._choices.option(action)
             if option is None:
                 return int(action)
         option = self._under_way[index]
         assert option is not None
-        return self._first + self.options.act(option, self._observations[index])
+        return self._choices.move(option, self._observations[index])
 
     def _stops(self, index: int, over: bool) -> bool:
         """Whether what is under way ends by itself: an action, an option that stops, or with the episode."""
         option = self._under_way[index]
-        return over or option is None or self.options.stops(option, self._observations[index])
+        return over or option is None or self._choices.stops(option, self._observations[index])
 
     def _ended(self, ended: np.ndarray, cut: np.ndarray) -> dict[str, Any]:
         names = [None if option is None else self.options.names[option] for option in self._under_way]
@@ -204,32 +208,62 @@ def _told(name: str | None, steps: int, cut: bool, gamma: float) -> dict[str, An
     return {"option": name, "option_steps": steps, "option_cut": cut, "discount": gamma**steps}
 
 
-def _spaces(
-    own: gymnasium.Space, seen: gymnasium.Space, options: OptionSet
-) -> tuple[int, gymnasium.spaces.Discrete]:
-    """The number of the first action, and the space with the options; what does not fit is refused."""
-    if not isinstance(own, spaces.Discrete) or int(own.n) != options.n_actions:
-        raise ConfigError(
-            f"these options take {options.n_actions} discrete actions, and the environment has {own}; wrap "
-            "the environment that they were made in"
-        )
-    if (seen.shape or ()) != options.shape:
-        raise ConfigError(
-            f"these options take observations of shape {options.shape}, and the environment gives {seen}; "
-            "wrap it before what changes observations"
-        )
-    first = int(own.start)
-    return first, spaces.Discrete(options.n_actions + len(options), start=first)
+class Choices:
+    """What can be decided in an environment: its own actions, if they are Discrete, and the options."""
+
+    def __init__(self, own: gymnasium.Space, seen: gymnasium.Space, options: OptionSet):
+        """Refuse what does not fit."""
+        self.options = options
+        self._key = options.key if isinstance(seen, spaces.Dict) else None
+        if options.bounds is None:
+            if not isinstance(own, spaces.Discrete) or int(own.n) != options.n_actions:
+                raise ConfigError(
+                    f"these options take {options.n_actions} discrete actions, and the environment has "
+                    f"{own}; wrap the environment that they were made in"
+                )
+            self._first = int(own.start)
+            self.idle: Any = self._first
+        else:
+            if not isinstance(own, spaces.Box) or own.shape != options.bounds.low.shape:
+                raise ConfigError(
+                    f"these options take actions of {len(options.bounds.low)} numbers, and the environment "
+                    f"has {own}; wrap the environment that they were made in"
+                )
+            self._first, self.idle = 0, options.bounds.low
+        part = seen if self._key is None else seen.spaces.get(self._key)  # pyright: ignore
+        if part is None or (part.shape or ()) != options.shape:
+            raise ConfigError(
+                f"these options take observations of shape {options.shape}, and the environment gives "
+                f"{seen}; wrap it before what changes observations"
+            )
+        self.space = spaces.Discrete(options.n_actions + len(options), start=self._first)
+
+    def option(self, action: Any) -> int | None:
+        """Which option an action is; None if it is one of the environment's own."""
+        number, last = int(action) - self._first, int(self.space.n) - 1
+        if number != action - self._first or not 0 <= number <= last:
+            raise ConfigError(f"action must be {self._first} … {self._first + last}, not {action!r}")
+        own = self.options.n_actions
+        return None if number < own else number - own
+
+    def move(self, option: int, observation: Any) -> Any:
+        """The environment's action that an option takes."""
+        action = self.options.act(option, self._seen(observation))
+        return self._first + action
+
+    def stops(self, option: int, observation: Any) -> bool:
+        """Whether an option ends here."""
+        return self.options.stops(option, self._seen(observation))
+
+    def mask(self, observation: Any) -> np.ndarray:
+        """Which may be chosen here: all actions of the environment, and the options that begin."""
+        own = np.ones(self.options.n_actions, bool)
+        return np.concatenate([own, self.options.begins(self._seen(observation))])
+
+    def _seen(self, observation: Any) -> Any:
+        return observation if self._key is None else observation[self._key]
 
 
 def _checked(gamma: float, longest: int | None, options: OptionSet) -> tuple[float, int]:
     gamma = checked("gamma", gamma, above=0, most=1)
     return gamma, options.longest if longest is None else checked("longest", longest, whole=True, least=1)
-
-
-def _option_of(action: Any, first: int, options: OptionSet) -> int | None:
-    """Which option an action is; None if it is one of the environment's own."""
-    number, last = int(action) - first, options.n_actions + len(options) - 1
-    if number != action - first or not 0 <= number <= last:
-        raise ConfigError(f"action must be {first} … {first + last}, not {action!r}")
-    return None if number < options.n_actions else number - options.n_actions

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.data.action_spaces import Bounds
 from lapwing.errors import ConfigError
 from lapwing.laplacian.batches import checked_batch, embed_batch
 from lapwing.laplacian.encoders import Encoder, EncoderSpec, encoder_skeleton
@@ -21,7 +22,7 @@ from lapwing.laplacian.model_files import (
 )
 from lapwing.laplacian.representation import Representation, representation_from, representation_parts
 from lapwing.options.eigenoptions import eigenoption_name
-from lapwing.options.purpose import EigenPurpose
+from lapwing.options.purpose import EigenPurpose, seen_in
 from lapwing.options.table import OptionTable
 
 KIND = "set of options"
@@ -39,6 +40,10 @@ class MazeOptions:
     """An option is cut after so many steps."""
     config: dict[str, Any] = field(default_factory=dict)
     """Target and settings."""
+    bounds = None
+    """Actions are numbers."""
+    key = None
+    """Observations have no parts."""
 
     def __repr__(self) -> str:
         return f"MazeOptions({self.config.get('target', '?')}: {len(self)} options)"
@@ -89,7 +94,11 @@ class MazeOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkOptions:
-    """Options whose policies are networks Q, for states that cannot be listed."""
+    """Options whose policies are networks, for states that cannot be listed.
+
+    Where actions are discrete a network gives Q, and the action of its largest value is taken; where they are
+    continuous it is the actor μ of DDPG.
+    """
 
     networks: tuple[Encoder, ...]
     spec: EncoderSpec
@@ -104,6 +113,10 @@ class NetworkOptions:
     """The number of the first state, where states are numbers."""
     config: dict[str, Any] = field(default_factory=dict)
     """Target and settings."""
+    bounds: Bounds | None = None
+    """Of continuous actions; None where they are discrete."""
+    key: str | None = None
+    """Which part of Dict observations the networks see."""
 
     def __repr__(self) -> str:
         return f"NetworkOptions({self.config.get('target', '?')}: {len(self)} options)"
@@ -118,8 +131,8 @@ class NetworkOptions:
 
     @property
     def n_actions(self) -> int:
-        """How many actions the environment has."""
-        return self.spec.dim
+        """How many discrete actions the environment has: none where they are continuous."""
+        return self.spec.dim if self.bounds is None else 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,21 +140,23 @@ class NetworkOptions:
         return self.spec.shape
 
     def values(self, option: int, observations: np.ndarray) -> np.ndarray:
-        """Q of one option at a batch of observations, (batch, actions)."""
+        """What the network of one option gives for a batch of observations, (batch, actions)."""
         batch = checked_batch(self._numbered(observations), self.shape, self.spec.n_states)
         return np.asarray(embed_batch(self.networks[option], batch))
 
     def height(self, option: int, observation: Any) -> float:
         """±f of what an option climbs."""
-        return float(self._purposes[option].value(self._numbered(observation)))
+        seen = seen_in(self._numbered(observation), self.representation.shape)
+        return float(self._purposes[option].value(seen))
 
     def begins(self, observation: Any) -> np.ndarray:
         """Which options may be chosen here."""
         return np.array([not self.stops(option, observation) for option in range(len(self))])
 
-    def act(self, option: int, observation: Any) -> int:
-        """The action of an option, counted from 0."""
-        return int(self.values(option, np.asarray(observation)[None])[0].argmax())
+    def act(self, option: int, observation: Any) -> Any:
+        """The action of an option: a number counted from 0, or a vector where actions are continuous."""
+        values = self.values(option, np.asarray(observation)[None])[0]
+        return int(values.argmax()) if self.bounds is None else self.bounds.scaled(np.tanh(values))
 
     def stops(self, option: int, observation: Any) -> bool:
         """Whether an option ends here."""
@@ -162,9 +177,12 @@ class NetworkOptions:
         arrays = {"levels": self.levels} | phi
         for number, network in enumerate(self.networks):
             arrays |= named_arrays(network, f"q{number}")
+        if self.bounds is not None:
+            arrays |= {"action_low": self.bounds.low, "action_high": self.bounds.high}
         more = {
             "spec": self.spec.as_json(),
             "first_state": self.first_state,
+            "key": self.key,
             "climbs": self.climbs,
             "representation": described,
         }
@@ -210,9 +228,20 @@ def _read(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) 
     representation = representation_from(tensors, manifest["representation"], path, "phi.")
     levels, first = tensors["levels"], int(manifest["first_state"])
     _check_lengths(climbs, levels)
+    bounds, config = _bounds(tensors, spec), dict(manifest["config"])
     return NetworkOptions(
-        networks, spec, representation, climbs, levels, longest, first, dict(manifest["config"])
+        networks, spec, representation, climbs, levels, longest, first, config, bounds, manifest.get("key")
     )
+
+
+def _bounds(tensors: dict[str, np.ndarray], spec: EncoderSpec) -> Bounds | None:
+    """Of continuous actions; files of discrete ones have none."""
+    if "action_low" not in tensors:
+        return None
+    bounds = Bounds(tensors["action_low"], tensors["action_high"])
+    if any(bound.shape != (spec.dim,) or not np.isfinite(bound).all() for bound in bounds):
+        raise ValueError("the bounds are not those of its actions")
+    return bounds
 
 
 def _check_table(options: MazeOptions) -> None:

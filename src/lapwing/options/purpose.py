@@ -42,6 +42,16 @@ class EigenPurpose:
         return float(self.value(there) - self.value(here))
 
 
+def seen_in(observations: Any, shape: tuple[int, ...]) -> Any:
+    """What φ sees of states, one or a batch: all of them, or in an arena (x, y), their first numbers.
+
+    Example:
+        >>> seen_in(np.arange(6.0), (2,)).tolist()
+        [0.0, 1.0]
+    """
+    return observations[..., : shape[0]] if len(shape) == 1 else observations
+
+
 def usable_functions(representation: Representation) -> list[int]:
     """The eigenfunctions after the constant that can be trusted, counted from 1 as in pictures."""
     if not representation.rotated:

@@ -1,30 +1,38 @@
-"""Options if states cannot be enumerated: DQN on the intrinsic reward, one network per option."""
+"""Options if states cannot be enumerated: DQN or DDPG on the intrinsic reward, one network per option."""
 
 import dataclasses
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
-from lapwing.agents.dqn_gym import checked_starts, train_on_env
+from lapwing.agents import ddpg_gym, dqn_gym
+from lapwing.agents.player import starts_of
 from lapwing.data.observations import View, view_of
 from lapwing.data.source import GymEnv, Source
+from lapwing.envs.arena import EPISODE_LENGTH, Arena
+from lapwing.envs.arena_env import ControlEnv
 from lapwing.envs.make import make_env
 from lapwing.envs.plane import Plane, PlaneEnv
 from lapwing.errors import ConfigError
+from lapwing.laplacian.encoders import Encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.options.eigenoptions import up_and_down
 from lapwing.options.option_set import NetworkOptions
-from lapwing.options.purpose import EigenPurpose, functions_for, option_count
-from lapwing.progress import OnProgress, within
-from lapwing.settings.agents import AgentSettings
+from lapwing.options.purpose import EigenPurpose, functions_for, option_count, seen_in
+from lapwing.progress import OnChunk, OnProgress, within
+from lapwing.settings.agents import CONTROL_PRESETS, AgentSettings, ResolvedControl
 from lapwing.settings.options import OptionsSettings
 
 COUNT, LONGEST, DIM = 4, 100, 10
+STEPS = {"DQN": 10_000, "DDPG": 20_000}
+"""For each option."""
+REWARD_SCALE = 10.0
+"""Of DDPG's rewards, beside its penalty on large actions."""
 RANDOM_STEPS = 5_000
-"""Of the random policy, before DQN learns."""
+"""Of the random policy, before networks learn."""
 STARTS = 40
 """From so many starts each option is followed, and a random walk as long as it."""
 EPISODE = 100
@@ -35,32 +43,83 @@ FALL_SHORT = 0.2
 """Or lower, where this share of its own rides come."""
 
 
-def env_maker(source: Source) -> Callable[[], gymnasium.Env]:
-    """What makes the environment that options are learned in; others are refused."""
+class World(NamedTuple):
+    """The environment that options are learned in."""
+
+    make: Callable[[], gymnasium.Env]
+    """Makes it, with the part of Dict observations that is seen in place of the whole."""
+    key: str | None = None
+    """Which part that is."""
+
+    @property
+    def continuous(self) -> bool:
+        """Whether its actions are."""
+        with closing(self.make()) as env:
+            return isinstance(env.action_space, gymnasium.spaces.Box)
+
+
+def world_of(source: Source, observation_key: str | None = None) -> World:
+    """Where options of a target are learned; targets in which no agent can act are refused."""
     if isinstance(source, Plane):
         how = {"maze": source.maze, "reach": source.reach, "goal": source.goal_cell, "discrete": True}
-        return lambda: gymnasium.wrappers.TimeLimit(PlaneEnv(**how), EPISODE)
+        return World(lambda: gymnasium.wrappers.TimeLimit(PlaneEnv(**how), EPISODE))
+    if isinstance(source, Arena):
+        body = {"body": source.body.name, "maze": source.maze, "cell": source.cell, "fast": True}
+        return _part_of(
+            lambda: gymnasium.wrappers.TimeLimit(ControlEnv(**body), EPISODE_LENGTH), "observation"
+        )
     if isinstance(source, GymEnv):
-        return lambda: make_env(source.env_id)
+        return _part_of(lambda: make_env(source.env_id), observation_key)
     raise ConfigError(
-        f"options are learned in a maze, a plane or gym:ENV_ID, where an agent can act, and not from "
-        f"{type(source).__name__}; name one of these"
+        f"options are learned in a maze, a plane, an arena or gym:ENV_ID, where an agent can act, and not "
+        f"from {type(source).__name__}; name one of these"
     )
 
 
-def check_networks(make: Callable[[], gymnasium.Env], settings: OptionsSettings) -> None:
-    """Refuse what DQN cannot make options of."""
+def _part_of(make: Callable[[], gymnasium.Env], key: str | None) -> World:
+    if key is None:
+        return World(make)
+
+    def part() -> gymnasium.Env:
+        env = make()
+        view_of(env.observation_space, key)  # which refuses a part that is not there
+        space = env.observation_space[key]  # pyright: ignore[reportIndexIssue]
+        return gymnasium.wrappers.TransformObservation(env, lambda seen: seen[key], space)
+
+    return World(part, key)
+
+
+def check_networks(world: World, settings: OptionsSettings, given: Representation | None) -> None:
+    """Refuse what networks cannot make options of."""
     if settings.exact:
         raise ConfigError("exact only works with mazes, whose eigenvectors can be computed; leave it out")
     if settings.kind == "covering":
         raise ConfigError(
             "kind='covering' only works with mazes, whose states can be listed; leave it out, or name a maze"
         )
-    checked_starts(make)
+    with closing(world.make()) as env:
+        if isinstance(env.observation_space, gymnasium.spaces.Dict):
+            view_of(env.observation_space)  # which says that a part must be chosen
+        if isinstance(env.action_space, gymnasium.spaces.Box):
+            ddpg_gym.checked_bounds(env)
+        else:
+            dqn_gym.space_spec(env, hidden=())
+        shape = view_of(env.observation_space).shape
+    if given is not None and given.shape not in (shape, _place(world, shape)):
+        raise ConfigError(
+            f"this representation takes observations of shape {given.shape}, and the environment gives "
+            f"{shape}; learn φ from this environment"
+        )
+
+
+def _place(world: World, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """What φ of an arena may see: (x, y) alone."""
+    with closing(world.make()) as env:
+        return (2,) if isinstance(env.unwrapped, ControlEnv) else shape
 
 
 def network_options(
-    make: Callable[[], gymnasium.Env],
+    world: World,
     representation: Representation,
     settings: OptionsSettings,
     on_progress: OnProgress | None = None,
@@ -68,42 +127,91 @@ def network_options(
     """Train the options.
 
     Args:
-        make: makes the environment.
+        world: the environment.
         representation: φ of its observations.
-        settings: how many options, and how DQN is trained.
+        settings: how many options, and how DQN or DDPG is trained.
         on_progress: called with (phase, done, all, metrics).
     """
     count = option_count(representation, settings.count, COUNT)
-    functions, starts = functions_for(representation, count), checked_starts(make)
-    agent = AgentSettings(
-        steps=settings.steps,
-        random_steps=min(RANDOM_STEPS, settings.steps),
-        evaluate_every=settings.steps,
-        gamma=settings.gamma,
-        batch=settings.batch,
-        hidden=settings.hidden,
-    )
-    networks, tops, spec = [], [], None
-    seen = random_states(make, settings.seed)
-    climbs = up_and_down(functions, count)
+    climbs = up_and_down(functions_for(representation, count), count)
+    learn = _actors if world.continuous else _q_networks
+    networks, policies = [], {}
+    seen = seen_in(random_states(world.make, settings.seed), representation.shape)
+    tops = []
     for number, climb in enumerate(climbs):
         purpose = EigenPurpose(representation, *climb)
-        seeded = dataclasses.replace(agent, seed=(settings.seed + number) % 2**32)
+        seed = (settings.seed + number) % 2**32
         phase = within(f"option {number + 1} of {count}", on_progress)
-        training, spec = train_on_env(make, seeded, reward=purpose, on_chunk=phase)
-        networks.append(training.q)
+        network, policies = learn(world, purpose, settings, seed, phase)
+        networks.append(network)
         tops.append(np.quantile(purpose.value(seen), 1 - TOP))
-    assert spec is not None
     endless = NetworkOptions(
         networks=tuple(networks),
-        spec=spec,
         representation=representation,
         climbs=climbs,
         levels=np.full(count, np.inf),
         longest=settings.longest or LONGEST,
-        first_state=starts.state,
+        key=world.key,
+        **policies,
     )
-    return dataclasses.replace(endless, levels=np.minimum(tops, within_reach(make, endless, settings.seed)))
+    reached = within_reach(world.make, endless, settings.seed)
+    return dataclasses.replace(endless, levels=np.minimum(tops, reached))
+
+
+def steps_of(settings: OptionsSettings, learner: str) -> int:
+    """How many steps each option is trained for."""
+    return settings.steps or STEPS[learner]
+
+
+Learned = tuple[Encoder, dict[str, Any]]
+"""A network, and what is to be known of all of them."""
+
+
+def _q_networks(
+    world: World, purpose: EigenPurpose, settings: OptionsSettings, seed: int, phase: OnChunk | None
+) -> Learned:
+    """Q of an option, by DQN."""
+    steps = steps_of(settings, "DQN")
+    agent = AgentSettings(
+        steps=steps,
+        random_steps=min(RANDOM_STEPS, steps),
+        evaluate_every=steps,
+        gamma=settings.gamma,
+        batch=settings.batch,
+        hidden=settings.hidden,
+        seed=seed,
+    )
+    training, spec = dqn_gym.train_on_env(world.make, agent, reward=purpose, on_chunk=phase)
+    with closing(world.make()) as env:
+        return training.q, {"spec": spec, "first_state": starts_of(env).state}
+
+
+def _actors(
+    world: World, purpose: EigenPurpose, settings: OptionsSettings, seed: int, phase: OnChunk | None
+) -> Learned:
+    """μ of an option, by DDPG."""
+    quick = CONTROL_PRESETS["quick"]
+    steps = quick.in_whole_rounds(steps_of(settings, "DDPG"))
+    agent = ResolvedControl(
+        **vars(quick)
+        | {
+            "steps": steps,
+            "evaluate_every": steps,
+            "random_steps": quick.in_whole_rounds(min(RANDOM_STEPS, steps)),
+            "gamma": settings.gamma,
+            "batch": settings.batch,
+            "hidden": settings.hidden,
+            "seed": seed,
+        }
+    )
+    shape = purpose.forward.shape
+
+    def reward(here: Any, there: Any, terminated: Any) -> float:
+        return REWARD_SCALE * purpose(seen_in(here, shape), seen_in(there, shape))
+
+    actor, spec = ddpg_gym.train_on_env(world.make, agent, reward=reward, on_chunk=phase)
+    with closing(world.make()) as env:
+        return actor, {"spec": spec, "bounds": ddpg_gym.checked_bounds(env)}
 
 
 def within_reach(make: Callable[[], gymnasium.Env], endless: NetworkOptions, seed: int) -> np.ndarray:
@@ -168,12 +276,14 @@ Path = list[np.ndarray]
 
 
 def _mean_gain(purpose: EigenPurpose, view: View, paths: list[Path]) -> float:
-    return float(np.mean([purpose(view.one(path[0]), view.one(path[-1])) for path in paths]))
+    shape = purpose.forward.shape
+    ends = [[seen_in(view.one(path[at]), shape) for at in (0, -1)] for path in paths]
+    return float(np.mean([purpose(here, there) for here, there in ends]))
 
 
 def _follow(env: gymnasium.Env, options: NetworkOptions, option: int, seed: int) -> tuple[Path, bool]:
     """What an option sees from one start on, and whether it ended, by itself or with the episode's goal."""
-    first = int(getattr(env.action_space, "start", 0))
+    first = starts_of(env).action
     path = [np.array(env.reset(seed=seed)[0])]
     for _ in range(options.longest):
         if options.stops(option, path[-1]):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from lapwing._version import __version__
 from lapwing.compilation import kept_programs
 from lapwing.data.source import GymEnv, Source, describe, read_source, recall
+from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
 from lapwing.envs.plane import Plane
 from lapwing.errors import ConfigError
@@ -26,7 +27,7 @@ from lapwing.runs.option_maze import (
     make_table,
     measured,
 )
-from lapwing.runs.option_networks import COUNT, DIM, check_networks, env_maker, followed, network_options
+from lapwing.runs.option_networks import COUNT, DIM, check_networks, followed, network_options, world_of
 from lapwing.settings.checks import check_known
 from lapwing.settings.learn import LearnSettings
 from lapwing.settings.options import OptionsSettings
@@ -62,7 +63,8 @@ def discover_options(
 
     Args:
         target: a maze (`"FourRoom"`, a text file), whose options are computed exactly; or a plane
-            (`"PlaneFourRoom"`) or `"gym:ENV_ID"` with Discrete actions, where DQN learns them.
+            (`"PlaneFourRoom"`), an arena (`"PointUMaze"`) or `"gym:ENV_ID"`, where DQN learns them, or DDPG
+            where actions are continuous.
         representation: φ of the same observations; None learns it, and `exact=True` needs none.
         out: a folder for configuration, options and measures; None writes nothing and measures nothing.
         overwrite: replace the run in `out`.
@@ -120,6 +122,7 @@ def run_options(
             "kind": settings.kind,
             "options": len(options),
             "states": None if world is None else world.n_states,
+            "learner": learner_of(options),
             "rows": rows,
             "settings": settings.as_json(),
             "run": str(out),
@@ -127,6 +130,18 @@ def run_options(
         }
         folder.finish(result)
     return OptionsOutcome(options, result, world, isinstance(source, Plane))
+
+
+def learner_of(options: OptionSet) -> str | None:
+    """What trained the policies; those of mazes are computed.
+
+    Example:
+        >>> learner_of(discover_options("TwoRoom", count=2, exact=True)) is None
+        True
+    """
+    if isinstance(options, MazeOptions):
+        return None
+    return "DQN" if options.bounds is None else "DDPG"
 
 
 def reopen_options(out: Path) -> OptionsOutcome:
@@ -148,13 +163,17 @@ def reopen_options(out: Path) -> OptionsOutcome:
 
 def _check(source: Source, settings: OptionsSettings, given: Representation | None) -> None:
     """Refuse what cannot be done before anything is learned."""
+    if settings.observation_key is not None and not isinstance(source, GymEnv):
+        raise ConfigError(
+            f"observation_key={settings.observation_key!r} only works with gym:ENV_ID; leave it out"
+        )
     if isinstance(source, Maze):
         world = GridWorld(source)
         check_maze(world, settings)
         if given is not None:
             _check_same_maze(given, world)
     else:
-        check_networks(env_maker(source), settings)
+        check_networks(world_of(source, settings.observation_key), settings, given)
     if given is not None:
         option_count(given, settings.count, COUNT)
     elif settings.dim is not None and (settings.count or 0) > 2 * (settings.dim - 1):
@@ -185,15 +204,15 @@ def _made(
 ) -> tuple[OptionSet, list[dict[str, Any]]]:
     if isinstance(source, Maze):
         return _in_maze(source, settings, given, folder, on_progress, measure)
-    make = env_maker(source)
+    world = world_of(source, settings.observation_key)
     dim = settings.dim or max(DIM, _dim_for(settings.count or COUNT))
     phi = given or _learned(source, settings, dim, folder, on_progress)
-    options = network_options(make, phi, settings, on_progress)
+    options = network_options(world, phi, settings, on_progress)
     options.config.update(target=_name(source), settings=settings.as_json())
     rows: list[dict[str, Any]] = []
     if measure:
         with uncounted("measuring", on_progress):
-            rows = followed(make, options, phi, settings)
+            rows = followed(world.make, options, phi, settings)
     return options, rows
 
 
@@ -250,7 +269,8 @@ def _learned(
     """φ, which a run keeps as soon as it is there."""
     if folder is not None and folder.representation.is_file():
         return load_representation(folder.representation)
-    recipe = LearnSettings(dim=dim, transitions=settings.transitions, seed=settings.seed)
+    key = settings.observation_key
+    recipe = LearnSettings(dim=dim, transitions=settings.transitions, observation_key=key, seed=settings.seed)
     collecting = on_progress and (lambda done, total: on_progress("collecting", done, total, {}))
     target = open_target(source, recipe, on_progress=collecting)
     phi = learn_target(target, recipe, on_progress=on_progress)
@@ -267,5 +287,5 @@ def _dim_for(count: int) -> int:
 def _name(source: Source) -> str:
     if isinstance(source, GymEnv):
         return source.env_id
-    assert isinstance(source, Plane)
+    assert isinstance(source, Plane | Arena)
     return source.name

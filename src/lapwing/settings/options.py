@@ -40,12 +40,16 @@ class OptionsSettings(SavedSettings):
     """Share of decisions that take an option, in the measured random walk."""
     walks: int = 100
     """Number of random walks to average the cover time over."""
-    steps: int = 10_000
-    """Steps of DQN for each option, if states cannot be enumerated."""
+    observation_key: str | None = None
+    """Entry of Dict observations to use (environments)."""
+    steps: Annotated[
+        int | None, chosen_by_lapwing("10,000, or 20,000 of DDPG where actions are continuous")
+    ] = None
+    """Steps of DQN or DDPG for each option, if states cannot be enumerated."""
     batch: int = 128
-    """Transitions per update of DQN."""
+    """Transitions per update of DQN or DDPG."""
     hidden: tuple[int, ...] = (128, 128)
-    """Widths of the hidden layers of DQN."""
+    """Widths of the hidden layers of their networks."""
     seed: int = 0
     """Random seed."""
 
