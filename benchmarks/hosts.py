@@ -62,7 +62,8 @@ def start(
         [sys.executable, "-c", WORKER, *words],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"XLA_FLAGS": flags, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ
+        | {"NPROC": "1", "XLA_FLAGS": flags, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
 
 
