@@ -10,7 +10,9 @@ import pytest
 
 import lapwing
 from lapwing.cli.options_report import draw_options_run, options_verdict
+from lapwing.envs.arena import open_arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.plane import open_plane
 from lapwing.errors import ConfigError
 from lapwing.laplacian.chain import true_chain
 from lapwing.laplacian.encoders import EncoderSpec
@@ -198,13 +200,15 @@ def test_options_of_an_arena_move_the_robot_by_its_position(tmp_path):
 @pytest.fixture
 def rides():
     """An option that leads from (0.1, 0.8) to (0.4, 0.9), feature 0 first."""
-    return [{"option": "f2+", "starts": [[0.1, 0.8]], "ends": [[0.4, 0.9]]}] * 2
+    return [{"option": "f2+", "ways": [[[0.1, 0.8], [0.2, 0.8], [0.4, 0.9]]]}] * 2
 
 
 def test_rides_are_drawn_over_the_features_as_eigenfunctions_are(rides):
     figure = draw_rides(rides)
     (start,) = (line for line in figure.axes[0].lines if line.get_marker() == ".")
     assert (list(start.get_xdata()), list(start.get_ydata())) == ([0.1], [0.8])
+    way = figure.axes[0].lines[0]
+    assert (list(way.get_xdata()), list(way.get_ydata())) == ([0.1, 0.2, 0.4], [0.8, 0.8, 0.9])
     assert not figure.axes[1].yaxis_inverted()
     assert (figure.get_supxlabel(), figure.get_supylabel()) == ("feature 0", "feature 1")
 
@@ -212,12 +216,23 @@ def test_rides_are_drawn_over_the_features_as_eigenfunctions_are(rides):
 def test_rides_in_a_plane_are_drawn_by_row_and_column(rides, tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr("lapwing.cli.options_report.save_figures", lambda figures, _: shown.append(figures))
-    outcome = OptionsOutcome(None, {"rows": rides}, None, in_plane=True)  # type: ignore[arg-type]
+    plane = open_plane("PlaneFourRoom")
+    outcome = OptionsOutcome(None, {"rows": rides}, None, plane)  # type: ignore[arg-type]
     draw_options_run(outcome, tmp_path)
     axis = shown[0]["options"].axes[1]
     (start,) = (line for line in axis.lines if line.get_marker() == ".")
     assert (list(start.get_xdata()), list(start.get_ydata())) == ([0.8], [0.1])
     assert axis.yaxis_inverted()
+    (walls,) = axis.images
+    assert tuple(walls.get_extent()) == (-1, 1, -1, 1)
+    np.testing.assert_array_equal(walls.get_array()[..., 0] == 1, plane.maze.floor)
+
+
+def test_rides_in_an_arena_are_drawn_between_its_walls(rides):
+    arena = open_arena("PointUMaze")
+    figure = draw_rides(rides, floor=arena)
+    assert len(figure.axes[0].patches) == len(arena.walls)
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("x", "y")
 
 
 def numbered(first: int, closed: list | None = None) -> gymnasium.Env:

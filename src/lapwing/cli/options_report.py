@@ -115,7 +115,7 @@ def draw_options_run(outcome: OptionsOutcome, folder: Path) -> list[Path]:
     """Each option in its maze, and the random walk over the number of options; elsewhere where they led."""
     options, rows = outcome.options, outcome.result["rows"]
     if outcome.world is None or not isinstance(options, MazeOptions):
-        drawn = plots.draw_rides(rows, rows_and_columns=outcome.in_plane)
+        drawn = plots.draw_rides(rows, floor=outcome.floor)
         return save_figures({"options": drawn}, folder)
     table = options.table
     lengths = paths(outcome.world.next_state, table, options.longest).lengths

@@ -3,12 +3,17 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
+from lapwing.envs.arena import Arena
 from lapwing.envs.gridworld import GridWorld
+from lapwing.envs.plane import Plane
 from lapwing.mazes import MOVES
-from lapwing.plots.representations import EXACT, LEARNED, draw_map, lay_out_features
+from lapwing.plots.reaching import draw_arena
+from lapwing.plots.representations import draw_map, lay_out_features
+from lapwing.plots.style import EXACT, LEARNED, WALL
 
 _ARROWS = np.array([*MOVES.values(), (0, 0)])
 MOST_DRAWN = 16
@@ -103,12 +108,12 @@ def draw_diffusion(rows: list[dict[str, Any]]) -> Figure:
     return figure
 
 
-def draw_rides(rows: list[dict[str, Any]], *, rows_and_columns: bool = False) -> Figure:
-    """Of options over continuous vectors: from where to where each led, in the first two features.
+def draw_rides(rows: list[dict[str, Any]], *, floor: Plane | Arena | None = None) -> Figure:
+    """Of options over continuous vectors: the ways they led, in the first two features.
 
     Args:
         rows: the measures of the options, as in `result.json`.
-        rows_and_columns: whether the features are a row, which counts downwards, and a column.
+        floor: what has walls; in a plane the features are a row, which counts downwards, and a column.
     """
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)
@@ -117,18 +122,31 @@ def draw_rides(rows: list[dict[str, Any]], *, rows_and_columns: bool = False) ->
     for axis in axes[len(rows) :]:
         axis.set_axis_off()
     for axis, row in zip(axes, rows, strict=False):
-        starts, ends = np.array(row["starts"]), np.array(row["ends"])
-        if starts.shape[1] == 2:
-            across = slice(None, None, -1) if rows_and_columns else slice(None)
-            _draw_ways(axis, starts[:, across], ends[:, across])
+        if isinstance(floor, Arena):
+            draw_arena(axis, floor, goal=False)
+        elif isinstance(floor, Plane):
+            _draw_floor(axis, floor)
+        ways = [np.array(way) for way in row["ways"]]
+        if ways[0].shape[1] == 2:
+            across = slice(None, None, -1) if isinstance(floor, Plane) else slice(None)
+            _draw_ways(axis, [way[:, across] for way in ways])
         axis.set_title(f"{row['option']}: dots are starts, rings ends", fontsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-    lay_out_features(figure, axes[: len(rows)], ("feature 0", "feature 1"), rows_and_columns=rows_and_columns)
+    names = ("x", "y") if isinstance(floor, Arena) else ("feature 0", "feature 1")
+    lay_out_features(figure, axes[: len(rows)], names, rows_and_columns=isinstance(floor, Plane))
     return figure
 
 
-def _draw_ways(axis, starts: np.ndarray, ends: np.ndarray) -> None:
-    for way in np.stack([starts, ends], axis=1):
+def _draw_floor(axis, plane: Plane) -> None:
+    """The walls of a plane, by column and row."""
+    height, width = np.array(plane.maze.floor.shape) * plane.cell / 2
+    picture = np.where(plane.maze.floor[..., None], 1.0, to_rgb(WALL))
+    axis.imshow(picture, extent=(-width, width, -height, height), origin="lower")
+
+
+def _draw_ways(axis, ways: list[np.ndarray]) -> None:
+    for way in ways:
         axis.plot(*way.T, color="#9aa5b1", lw=0.6)
+    starts, ends = (np.array([way[place] for way in ways]) for place in (0, -1))
     axis.plot(*ends.T, "o", color="#ff2d55", mfc="none", ms=6, mew=1.4)
     axis.plot(*starts.T, ".", color=LEARNED, ms=4)

@@ -107,12 +107,13 @@ def draw_strip(frames: Sequence[np.ndarray], *, count: int = 6) -> Figure:
     return figure
 
 
-def draw_arena(axis, arena: Arena) -> None:
-    """Walls and goal."""
+def draw_arena(axis, arena: Arena, *, goal: bool = True) -> None:
+    """Walls, and the goal if it is wanted."""
     for x, y, half_width, half_height in arena.walls:
         corner = (x - half_width, y - half_height)
         axis.add_patch(Rectangle(corner, 2 * half_width, 2 * half_height, color=WALL, lw=0))
-    axis.add_patch(Circle(tuple(arena.goal), arena.goal_radius, color="red", fill=False, lw=1.5))
+    if goal:
+        axis.add_patch(Circle(tuple(arena.goal), arena.goal_radius, color="red", fill=False, lw=1.5))
     points = arena.centre(np.argwhere(arena.maze.floor).astype(float))
     margin = 0.7 * arena.cell
     low, high = points.min(axis=0) - margin, points.max(axis=0) + margin

@@ -150,7 +150,7 @@ class OptionsResult(TypedDict):
     kind: OptionKind
     options: int
     states: int | None
-    rows: list[dict[str, str | int | float | list[list[float]] | None]]
+    rows: list[dict[str, str | int | float | list[list[list[float]]] | None]]
     settings: OptionsSettings
 
 

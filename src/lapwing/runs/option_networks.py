@@ -33,8 +33,9 @@ REWARD_SCALE = 10.0
 """Of DDPG's rewards, beside its penalty on large actions."""
 RANDOM_STEPS = 5_000
 """Of the random policy, before networks learn."""
-STARTS = 40
-"""From so many starts each option is followed, and a random walk as long as it."""
+STARTS, DRAWN = 40, 24
+"""From so many starts each option is followed, and a random walk as long as it; and so many points of a path
+are kept for pictures."""
 EPISODE = 100
 """An episode of a plane has so many steps."""
 SAMPLED, TOP = 2_000, 0.05
@@ -265,14 +266,19 @@ def followed(
                 "gain_random": _mean_gain(purpose, view, walks),
                 "length": float(np.mean(lengths)),
                 "ended": float(np.mean([ended for _, ended in rides])),
-                "starts": [np.ravel(path[0])[:2].tolist() for path, _ in rides],
-                "ends": [np.ravel(path[-1])[:2].tolist() for path, _ in rides],
+                "ways": [_drawn(path) for path, _ in rides],
             }
         )
     return rows
 
 
 Path = list[np.ndarray]
+
+
+def _drawn(path: Path) -> list[list[float]]:
+    """The first two features along a path, thinned out, from its start to its end."""
+    kept = np.unique(np.linspace(0, len(path) - 1, DRAWN).round().astype(int))
+    return [np.ravel(path[place])[:2].astype(float).tolist() for place in kept]
 
 
 def _mean_gain(purpose: EigenPurpose, view: View, paths: list[Path]) -> float:

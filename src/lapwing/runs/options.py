@@ -44,8 +44,8 @@ class OptionsOutcome(NamedTuple):
     result: dict[str, Any]
     world: GridWorld | None
     """The maze, where it is one."""
-    in_plane: bool = False
-    """Whether observations are a row and a column, as in a maze."""
+    floor: Plane | Arena | None = None
+    """What walls are drawn of, where states are continuous."""
 
 
 @kept_programs()
@@ -129,7 +129,7 @@ def run_options(
             "version": __version__,
         }
         folder.finish(result)
-    return OptionsOutcome(options, result, world, isinstance(source, Plane))
+    return OptionsOutcome(options, result, world, _floor(source))
 
 
 def learner_of(options: OptionSet) -> str | None:
@@ -152,13 +152,18 @@ def reopen_options(out: Path) -> OptionsOutcome:
         raise ConfigError(f"{out} holds no options; lapwing options makes some")
     if not folder.finished:
         raise ConfigError(f"{out} holds an unfinished run; resume it with lapwing options … --resume")
-    world = None
-    if config["target"]["kind"] == "maze":
-        maze = recall(config["target"], folder.experience)
-        assert isinstance(maze, Maze)
-        world = GridWorld(maze)
-    in_plane = config["target"]["kind"] == "plane"
-    return OptionsOutcome(load_options(folder.options), folder.result(), world, in_plane)
+    source, world, result = None, None, folder.result()
+    if config["target"]["kind"] in ("maze", "plane", "arena"):
+        source = recall(config["target"], folder.experience)
+        world = GridWorld(source) if isinstance(source, Maze) else None
+    if world is None and not all("ways" in row for row in result["rows"]):
+        raise ConfigError(f"{out} is of an earlier version, which kept no paths; run lapwing options again")
+    return OptionsOutcome(load_options(folder.options), result, world, _floor(source))
+
+
+def _floor(source: Source | None) -> Plane | Arena | None:
+    """Where continuous states have walls."""
+    return source if isinstance(source, Plane | Arena) else None
 
 
 def _check(source: Source, settings: OptionsSettings, given: Representation | None) -> None:
