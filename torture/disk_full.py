@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -20,18 +20,47 @@ from tests.support.command_line import called
 from tests.support.walks import reflected
 from torture.tally import REFUSED, SAME, Tally
 
-_TRAIN = ["--random-steps", "60", "--steps", "40", "--evaluate-every", "20", "--hidden", "8", "--batch", "8"]
+
+class Command(NamedTuple):
+    """What is done on a full disk."""
+
+    words: tuple[str, ...]
+    prepared: tuple[str, ...] = ()
+    """The command whose finished run it takes, with a larger disk."""
+    out: bool = True
+    """Whether it has --out."""
+    resumes: bool = True
+    """Whether it has --resume; the others begin again."""
+
+    def line(self, *more: str) -> list[str]:
+        """The words to call."""
+        return [*self.words, *(["--out", str(OUT)] if self.out else []), *more]
+
+
+OUT = Path("out")
+_AGENT = ("--evaluate-every", "20", "--hidden", "8", "--batch", "8")
+_LEARN = ("learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", "4", "--hidden", "8")
+_CELL = ("--only", "input=index", "n=100", "method=transitions-2017", "--seeds", "1", "--jobs", "1")
+_ARENA = ("--reward", "sparse", "--random-steps", "160", "--steps", "160", "--evaluate-every", "80")
 COMMANDS = {
-    "learn": ["learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", "4", "--hidden", "8"],
-    "train": ["train", "TwoRoom", "--reward", "l2", *_TRAIN],
-    "reach": ["reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60"],
-    "options": ["options", "TwoRoom", "--exact", "--count", "4"],
-    "solve": ["solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"],
-    "shard": ["data", "shard", "walks", "--shards", "2"],
+    "learn": Command(_LEARN),
+    "train": Command(
+        ("train", "TwoRoom", "--reward", "l2", "--random-steps", "60", "--steps", "40", *_AGENT)
+    ),
+    "arena": Command(("train", "PointUMaze", *_ARENA, "--hidden", "8", "--batch", "8")),
+    "reach": Command(("reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60")),
+    "options": Command(("options", "TwoRoom", "--exact", "--count", "4")),
+    "solve": Command(("solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"), resumes=False),
+    "shard": Command(("data", "shard", "walks", "--shards", "2"), resumes=False),
+    "evaluate": Command(("evaluate", str(OUT)), _LEARN, out=False, resumes=False),
+    "explore": Command(("explore", str(OUT), "--no-open"), _LEARN, out=False, resumes=False),
+    "audit": Command(("audit", "TwoRoom"), resumes=False),
+    "reproduce": Command(("reproduce", "fig3", *_CELL), resumes=False),
 }
-KINDS = (*((kind, False) for kind in COMMANDS), ("learn", True), ("train", True))
-"""Commands, and whether they replace a finished run."""
-TRIES = {"disk_full": 150}
+OVER = ("learn", "train", "arena", "reach", "options", "solve")
+"""Those that also replace a finished run."""
+KINDS = (*((kind, False) for kind in COMMANDS), *((kind, True) for kind in OVER))
+TRIES = {"disk_full": 400}
 ABOUT = {"disk_full": "no space left at the k-th write of a command, for every k; then the command again"}
 
 
@@ -102,26 +131,31 @@ def attempts(part: str, tally: Tally) -> Iterator[str]:
 
 def _attempt(kind: str, overwrite: bool, k: int) -> tuple[str, bool]:
     """What became of it, and whether the disk was large enough."""
-    out, words = Path("out"), COMMANDS[kind]
-    shutil.rmtree(out, ignore_errors=True)
-    if overwrite:
+    command = COMMANDS[kind]
+    shutil.rmtree(OUT, ignore_errors=True)
+    first = command.line("--seed", "1") if overwrite else [*command.prepared, "--out", str(OUT)]
+    if overwrite or command.prepared:
         with FullDisk(10**9):
-            called(*words, "--seed", "1", "--out", out)
-    old = storage.file_sha256(_model(out)) if overwrite else ""
+            code, _, err = called(*first)
+        assert code == 0, err
+    old = storage.file_sha256(_model(OUT)) if overwrite else ""
     with FullDisk(k) as disk:
-        code, _, err = called(*words, "--out", out, *(["--overwrite"] if overwrite else []))
+        code, _, err = called(*command.line(*(["--overwrite"] if overwrite else [])))
     enough = disk.left > 0
     if enough:
         return (SAME if code == 0 else f"{kind} {k}: exit code {code}: {err[-200:]}"), True
     if code != 2 or "Traceback" in err or ("full" not in err and "space" not in err):
         return f"{kind} {k}: exit code {code}: {err[-200:]}", False
-    if overwrite and not _survives(out, old):
+    if overwrite and not _survives(OUT, old):
         return f"{kind} {k}: the finished run is gone", False
-    resumes = kind not in ("solve", "shard")
-    again = ["--overwrite"] if overwrite and RunFolder(out).finished else ["--resume"] if resumes else []
+    again = []
+    if overwrite and (not command.resumes or RunFolder(OUT).finished):
+        again = ["--overwrite"]
+    elif command.resumes:
+        again = ["--resume"]
     with FullDisk(10**9):
-        code, _, err = called(*words, "--out", out, *again)
-    return (REFUSED if code == 0 else f"{kind} {k}: not resumed: {err[-200:]}"), False
+        code, _, err = called(*command.line(*again))
+    return (REFUSED if code == 0 else f"{kind} {k}: not done again: {err[-200:]}"), False
 
 
 def _model(out: Path) -> Path:
