@@ -35,13 +35,15 @@ class EvaluationEpisodes(NamedTuple):
         }
 
 
-def evaluate_policy(simulator: Simulator, policy: Callable[[np.ndarray], Any]) -> EvaluationEpisodes:
+def evaluate_policy(
+    simulator: Simulator, policy: Callable[[np.ndarray], Any], *, steps: int = EPISODE_LENGTH
+) -> EvaluationEpisodes:
     """Follow a policy, from observations to actions, from the fixed starts for an episode."""
     arena = simulator.arena
     cells = int(arena.maze.floor.sum())
     starts = arena.stratified_positions(max(1, round(EVALUATION_STARTS / cells)))
     rows, paths = simulator.at_rest(starts), [starts]
-    for _ in range(EPISODE_LENGTH):
+    for _ in range(steps):
         rows = simulator.step(rows, np.asarray(policy(simulator.observe(rows))))
         paths.append(rows[:, 1:3])
     paths = np.stack(paths)
