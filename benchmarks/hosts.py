@@ -27,8 +27,8 @@ import json, os, pathlib, sys, time, warnings
 place, number, count = map(int, sys.argv[1:4])
 port, shards = sys.argv[4:6]
 # As many cores as processes, for all of them: a process bound to its own has its collectives wait for its
-# computing (a sum of 75,000 numbers takes 4.4 ms in place of 1). Only the thread that computes is bound, or the
-# kernel wakes it where a message came from, beside the other process.
+# computing (a sum of 75,000 numbers takes 4.4 ms in place of 1). Only the thread that computes is bound: the
+# kernel would wake it where a message came from, beside the other process.
 cores = min(count, os.cpu_count())
 os.sched_setaffinity(0, {place} if count == 1 else set(range(cores)))
 def bind():
