@@ -1,10 +1,12 @@
 """Options as actions, of one environment and of a vector of them."""
 
+import dataclasses
 import json
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -13,6 +15,7 @@ from lapwing.errors import ConfigError
 from lapwing.options.option_set import MazeOptions, as_options
 from lapwing.options.table import OptionTable
 from tests.support.environments import Line, restless
+from tests.support.options import arena_options
 
 LEFT, RIGHT = 4, 5
 
@@ -158,6 +161,58 @@ def test_a_vector_makes_the_decisions_of_single_environments(options, mode):
             assert total == pytest.approx(reward)
             if terminated or truncated:
                 env.reset()
+
+
+class Drifting(gymnasium.Env):
+    """A point that an action moves, in a Dict; φ of the options looks at the first two of its numbers."""
+
+    def __init__(self, high: float = 3.3):
+        self.action_space = Box(np.float32([-1, 0.5]), np.float32([high, 0.7]))
+        self.observation_space = Dict({"observation": Box(-99, 99, (4,), np.float32)})
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = self.np_random.uniform(-1, 1, 4).astype(np.float32)
+        return {"observation": self.at.copy()}, {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.at[:2] += action / 10
+        return {"observation": self.at.copy()}, float(self.at[0]), bool(self.at[0] > 3), False, {}
+
+
+def drifting() -> gymnasium.Env:
+    return gymnasium.wrappers.TimeLimit(Drifting(), 12)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_vector_with_continuous_actions_does_as_single_environments(mode):
+    options = dataclasses.replace(arena_options(), longest=5)
+    vector = lapwing.VectorLaplacianOptions(SyncVectorEnv([drifting] * 2, autoreset_mode=mode), options)
+    assert vector.single_action_space == Discrete(2)
+    _, infos = vector.reset(seed=[3, 4])
+    found, over = [[], []], np.zeros(2, bool)
+    while min(map(len, found)) < 6:
+        if mode == AutoresetMode.DISABLED and over.any():
+            _, infos = vector.reset(options={"reset_mask": over})
+        _, _, terminated, truncated, infos = vector.step(np.array([len(rows) % 2 for rows in found]))
+        over = terminated | truncated
+        for i in np.flatnonzero(infos["_decision_reward"]):
+            found[i].append((infos["option"][i], infos["option_steps"][i], infos["decision_reward"][i]))
+    for index, rows in enumerate(found):
+        env = lapwing.LaplacianOptions(drifting(), options)
+        env.reset(seed=3 + index)
+        for number, (name, steps, total) in enumerate(rows):
+            _, reward, terminated, truncated, info = env.step(number % 2)
+            assert (name, steps) == (info["option"], info["option_steps"])
+            assert total == pytest.approx(reward)
+            if terminated or truncated:
+                env.reset()
+
+
+def test_actions_of_another_range_are_refused():
+    with pytest.raises(ConfigError, match="actions"):
+        lapwing.LaplacianOptions(Drifting(high=0.9), arena_options())
 
 
 def test_stable_baselines_trains_on_options(options):

@@ -2,14 +2,17 @@
 
 import dataclasses
 
+import gymnasium
 import numpy as np
 import pytest
 
 import lapwing
 from lapwing import storage
+from lapwing.data.action_spaces import Bounds
 from lapwing.errors import CheckpointError, ConfigError
 from lapwing.laplacian.encoders import EncoderSpec
 from lapwing.options.option_set import NetworkOptions, load_options
+from tests.support.options import arena_options
 from tests.support.representations import random_representation
 
 
@@ -45,6 +48,36 @@ def test_networks_are_the_same_after_a_file(tmp_path):
             ending = dataclasses.replace(read, levels=np.full(2, level))
             assert ending.stops(option, seen[1]) == (climbed >= level)
     assert read.names == ("f2+", "f2-")
+
+
+def test_actors_are_the_same_after_a_file(tmp_path):
+    options, seen = arena_options(), np.array([0.3, -0.4, 2.0, 1.0], np.float32)
+    options.save(tmp_path / "o.safetensors")
+    read = load_options(tmp_path / "o.safetensors")
+    assert (read.n_actions, read.key, read.shape) == (0, "observation", (4,))
+    for option in (0, 1):
+        action = read.act(option, seen)
+        np.testing.assert_array_equal(action, options.act(option, seen))
+        assert gymnasium.spaces.Box(*options.bounds).contains(action)
+        climbed = (1, -1)[option] * float(options.representation.eigenfunctions(seen[:2])[1])
+        assert read.height(option, seen) == pytest.approx(climbed, abs=1e-5)
+        assert read.height(option, seen * [1, 1, 5, -5]) == read.height(option, seen)
+    with pytest.raises(ConfigError, match="shape"):
+        read.height(0, np.zeros(7))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bounds": Bounds(np.zeros(3, np.float32), np.ones(3, np.float32))},
+        {"bounds": Bounds(np.zeros(2, np.float32), np.full(2, np.inf, np.float32))},
+        {"representation": random_representation(EncoderSpec("mlp", (3,), 3, None, (4,)), 2)},
+    ],
+)
+def test_forged_actors_are_refused(wrong, tmp_path):
+    dataclasses.replace(arena_options(), **wrong).save(tmp_path / "o.safetensors")
+    with pytest.raises(CheckpointError, match=r"o\.safetensors"):
+        load_options(tmp_path / "o.safetensors")
 
 
 def test_networks_take_states_that_are_numbers():

@@ -20,8 +20,9 @@ from lapwing.mazes import parse_maze, read_maze
 from lapwing.options.option_set import NetworkOptions
 from lapwing.options.purpose import functions_for, option_count
 from lapwing.plots import draw_rides
+from lapwing.runs.folder import RunFolder
 from lapwing.runs.option_maze import aligned, exact_functions, measured
-from lapwing.runs.option_networks import World, followed, network_options, random_states
+from lapwing.runs.option_networks import EnvFactory, followed, network_options, random_states
 from lapwing.runs.options import OptionsOutcome, discover_options
 from lapwing.settings.options import OptionsSettings
 from tests.support.command_line import called, refused
@@ -137,7 +138,7 @@ def test_dqn_learns_options_where_states_cannot_be_listed():
         return gymnasium.wrappers.TimeLimit(Slope(), 50)
 
     settings = OptionsSettings(count=2, steps=1_500, hidden=(32,), batch=64)
-    options = network_options(World(make), phi, settings)
+    options = network_options(EnvFactory(make), phi, settings)
     rows = followed(make, options, phi, settings)
     assert [row["option"] for row in rows] == ["f2+", "f2-"]
     assert max(row["gain"] - row["gain_random"] for row in rows) > 0.5  # of 1.5 from the middle to an end
@@ -165,7 +166,7 @@ def smooth_slope() -> gymnasium.Env:
 def test_ddpg_learns_options_where_actions_are_continuous(tmp_path):
     phi = lapwing.learn(smooth_slope(), transitions=5_000, dim=3)
     settings = OptionsSettings(count=2, steps=1_500, hidden=(32,), batch=64)
-    options = network_options(World(smooth_slope), phi, settings)
+    options = network_options(EnvFactory(smooth_slope), phi, settings)
     rows = followed(smooth_slope, options, phi, settings)
     assert all(row["gain"] - row["gain_random"] > 0.5 for row in rows)  # of 1.5 from the middle to an end
     assert all(row["ended"] > 0.5 for row in rows)
@@ -181,20 +182,31 @@ def test_ddpg_learns_options_where_actions_are_continuous(tmp_path):
 
 def test_options_of_an_arena_move_the_robot_by_its_position(tmp_path):
     """φ sees (x, y), the policy the whole state, and the wrapped environment gives a Dict."""
-    found = discover_options(
-        "PointUMaze", count=2, steps=200, transitions=20_000, dim=3, hidden=(16,), batch=16, longest=30
-    )
+    run = tmp_path / "run"
+    code, out, _ = called(
+        "options", "PointUMaze", "--count", "2", "--steps", "200", "--transitions", "20000", "--dim", "3",
+        "--hidden", "16", "--batch", "16", "--longest", "30", "--out", run, "--json",
+    )  # fmt: skip
+    assert (code, json.loads(out)["learner"]) == (0, "DDPG")
+    found = lapwing.load_options(run)
     assert (found.shape, found.key, found.representation.shape) == ((6,), "observation", (2,))
-    found.save(tmp_path / "o.safetensors")
-    env = lapwing.LaplacianOptions(
-        gymnasium.make("lapwing/PointUMaze-v0"), lapwing.load_options(tmp_path / "o.safetensors")
-    )
-    env.reset(seed=0)
+    env = lapwing.LaplacianOptions(gymnasium.make("lapwing/PointUMaze-v0"), run)
+    begun, _ = env.reset(seed=0)
+    assert env.action_masks().shape == (2,)
     observation, _, _, _, info = env.step(0)
     assert info["option"] == "f2+"
-    assert env.action_masks().shape == (2,)
-    action = found.act(0, observation["observation"])
-    assert env.unwrapped.action_space.contains(action)
+    assert not np.array_equal(begun["achieved_goal"], observation["achieved_goal"])
+    assert env.unwrapped.action_space.contains(found.act(0, observation["observation"]))
+    again = called("evaluate", run, "--json")
+    assert json.loads(again[1])["rows"] == json.loads(out)["rows"]
+    assert all(len(way[0]) == 2 for row in json.loads(out)["rows"] for way in row["ways"])
+    result = RunFolder(run).result()
+    older = [
+        {name: value for name, value in row.items() if name != "ways"} | {"starts": [[0.0, 0.0]]}
+        for row in result["rows"]
+    ]
+    RunFolder(run).finish(result | {"rows": older})
+    assert "earlier version" in refused("evaluate", run)
 
 
 @pytest.fixture
@@ -248,7 +260,7 @@ def test_states_are_the_same_whatever_number_they_begin_with():
     settings = OptionsSettings(count=2, steps=5, hidden=(4,), batch=8)
     rows, levels = [], []
     for first in (0, 7):
-        options = network_options(World(partial(numbered, first)), phi, settings)
+        options = network_options(EnvFactory(partial(numbered, first)), phi, settings)
         found = followed(partial(numbered, first), options, phi, settings)
         rows.append([(row["gain"], row["gain_random"], row["length"]) for row in found])
         levels.append(options.levels)
@@ -308,6 +320,8 @@ def nothing_is_learned(monkeypatch):
         ("gym:Pendulum-v1", {"observation_key": "image"}, "only works with Dict"),
         ("PointUMaze", {"observation_key": "observation"}, "observation_key"),
         ("PointUMaze", {"exact": True}, "exact"),
+        ("PointUMaze", {"gamma": 0}, "gamma"),
+        ("gym:CartPole-v1", {"gamma": 0}, "gamma"),
         ("FourRoom", {"dim": 5, "count": 9}, "count=9 needs dim=6"),
         ("gym:CartPole-v1", {"dim": 2, "count": 4}, "count=4 needs dim=3"),
     ],

@@ -26,7 +26,7 @@ from lapwing.progress import OnChunk, report_begin
 from lapwing.settings.agents import ResolvedControl
 
 REPORTS = 50
-"""So often training reports, all in all."""
+"""Training reports about so often, all in all."""
 
 
 def checked_bounds(env: gymnasium.Env) -> Bounds:
@@ -36,10 +36,17 @@ def checked_bounds(env: gymnasium.Env) -> Bounds:
         raise ConfigError(
             f"DDPG needs actions that are a vector (a Box of one axis), not {actions}; wrap the environment"
         )
-    if not actions.is_bounded():
+    if not np.issubdtype(actions.dtype, np.floating):
+        raise ConfigError(
+            f"DDPG needs actions that are real numbers, not {actions}; give the environment an action_space "
+            "of float32"
+        )
+    with np.errstate(over="ignore"):
+        widths = actions.high - actions.low
+    if not np.isfinite(widths).all():
         raise ConfigError(
             f"DDPG needs bounded actions, not {actions}; wrap the environment in "
-            "gymnasium.wrappers.RescaleAction, or bound its action_space"
+            "gymnasium.wrappers.TransformAction with a bounded action_space"
         )
     if not isinstance(seen, gymnasium.spaces.Box) or len(seen.shape) != 1:
         raise ConfigError(
@@ -60,7 +67,8 @@ def train_on_env(
 
     Args:
         make_env: makes the environment.
-        settings: of the agent; those of arenas do not matter here. A round has `envs` steps.
+        settings: of the agent. A round has `envs` steps; goal, φ, evaluation, `fast` and `relative_values`
+            are an arena's, and are not looked at.
         reward: r(s, s', terminated), in place of the environment's own.
         on_chunk: called now and then with (step, last step, metrics).
     """
@@ -98,7 +106,7 @@ def _train(
         if settings.twin_critics:
             smoothing = ddpg.smoothing_noise((settings.envs, settings.batch, n_actions), generator)
         learner, metrics = learn(learner, buffer.at(indices), smoothing)
-        if on_chunk and ((number + 1) % max(1, rounds // REPORTS) == 0 or number + 1 == rounds):
+        if on_chunk and ((number + 1) % -(-rounds // REPORTS) == 0 or number + 1 == rounds):
             told = {name: float(value) for name, value in metrics.items()}
             on_chunk((number + 1) * settings.envs, settings.steps, told)
     return learner.online.actor, specs[0]

@@ -69,7 +69,7 @@ class Player:
         return Transitions(here, action, reward, there, terminated)
 
     def fill(self, buffer: ReplayBuffer, steps: int, draw: Callable[[], Any]) -> None:
-        """Store so many steps with the actions that are drawn; what follows begins elsewhere."""
+        """Store so many steps with the actions that are drawn; another player's may follow."""
         for left in reversed(range(steps)):
             transition = self.step(draw())
             buffer.store(transition, cut=(self.over or left == 0) and not transition.terminated)

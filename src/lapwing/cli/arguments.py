@@ -310,11 +310,14 @@ class Options(RunOptions, OptionsSettings):
 
     lapwing options PlaneFourRoom --count 4: continuous positions, where DQN learns each option.
 
-    lapwing options gym:MountainCar-v0: a Gymnasium environment with discrete actions.
+    lapwing options PointUMaze: continuous actions, where DDPG learns each option.
+
+    lapwing options gym:MountainCar-v0: a Gymnasium environment.
     """
 
     target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET", help_behavior_hint="")] = ""
-    """A maze (FourRoom, GridRoom-16, a text file), a plane (PlaneFourRoom), or gym:ENV_ID."""
+    """A maze (FourRoom, GridRoom-16, a text file), a plane (PlaneFourRoom), an arena (PointUMaze), or
+    gym:ENV_ID."""
     representation: Annotated[
         Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: learned first)")
     ] = None

@@ -28,7 +28,10 @@ class Bounds(NamedTuple):
             >>> Bounds(np.array([-2.0, 0.0]), np.array([2.0, 1.0])).scaled([0.5, -1.0]).tolist()
             [1.0, 0.0]
         """
-        return self.low + (np.asarray(action, self.low.dtype) + 1) / 2 * (self.high - self.low)
+        share = (np.asarray(action, self.low.dtype) + 1) / 2
+        return np.clip(
+            self.low + share * (self.high - self.low), self.low, self.high
+        )  # it may round outwards
 
 
 def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:

@@ -224,10 +224,11 @@ class Choices:
             self._first = int(own.start)
             self.idle: Any = self._first
         else:
-            if not isinstance(own, spaces.Box) or own.shape != options.bounds.low.shape:
+            made_for = spaces.Box(*options.bounds, dtype=options.bounds.low.dtype.type)
+            if own != made_for:
                 raise ConfigError(
-                    f"these options take actions of {len(options.bounds.low)} numbers, and the environment "
-                    f"has {own}; wrap the environment that they were made in"
+                    f"these options take actions of {made_for}, and the environment has {own}; wrap the "
+                    "environment that they were made in, before what changes its actions"
                 )
             self._first, self.idle = 0, options.bounds.low
         part = seen if self._key is None else seen.spaces.get(self._key)  # pyright: ignore

@@ -22,7 +22,7 @@ from lapwing.laplacian.model_files import (
 )
 from lapwing.laplacian.representation import Representation, representation_from, representation_parts
 from lapwing.options.eigenoptions import eigenoption_name
-from lapwing.options.purpose import EigenPurpose, seen_in
+from lapwing.options.purpose import PLACE, EigenPurpose, seen_in
 from lapwing.options.table import OptionTable
 
 KIND = "set of options"
@@ -146,8 +146,12 @@ class NetworkOptions:
 
     def height(self, option: int, observation: Any) -> float:
         """±f of what an option climbs."""
-        seen = seen_in(self._numbered(observation), self.representation.shape)
-        return float(self._purposes[option].value(seen))
+        seen = self._numbered(observation)
+        if seen.shape != self.shape:
+            raise ConfigError(
+                f"these options take observations of shape {self.shape}, not {seen.shape}; give one observation"
+            )
+        return float(self._purposes[option].value(seen_in(seen, self.representation.shape)))
 
     def begins(self, observation: Any) -> np.ndarray:
         """Which options may be chosen here."""
@@ -226,6 +230,8 @@ def _read(tensors: dict[str, np.ndarray], manifest: dict[str, Any], path: Path) 
     climbs = tuple((int(function), int(sign)) for function, sign in manifest["climbs"])
     networks = tuple(filled(encoder_skeleton(spec), tensors, f"q{i}", path) for i in range(len(climbs)))
     representation = representation_from(tensors, manifest["representation"], path, "phi.")
+    if representation.shape not in (spec.shape, PLACE):
+        raise ValueError("φ does not see what its networks see")
     levels, first = tensors["levels"], int(manifest["first_state"])
     _check_lengths(climbs, levels)
     bounds, config = _bounds(tensors, spec), dict(manifest["config"])

@@ -10,6 +10,9 @@ from lapwing.laplacian.forward import Forward
 from lapwing.laplacian.representation import Representation
 from lapwing.settings.checks import checked
 
+PLACE = (2,)
+"""The shape of what φ sees of an arena's states: (x, y)."""
+
 
 class EigenPurpose:
     """r(s, s') = ±(f(s') - f(s)), with f an eigenfunction (Machado et al. 2017).

@@ -150,7 +150,9 @@ class OptionsResult(TypedDict):
     kind: OptionKind
     options: int
     states: int | None
-    rows: list[dict[str, str | int | float | list[list[list[float]]] | None]]
+    rows: list[dict[str, str | int | float | list[list[float]] | list[list[list[float]]] | None]]
+    learner: NotRequired[str | None]
+    """What trained the policies where states cannot be listed; earlier versions do not say."""
     settings: OptionsSettings
 
 

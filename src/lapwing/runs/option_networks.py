@@ -21,7 +21,7 @@ from lapwing.laplacian.encoders import Encoder
 from lapwing.laplacian.representation import Representation
 from lapwing.options.eigenoptions import up_and_down
 from lapwing.options.option_set import NetworkOptions
-from lapwing.options.purpose import EigenPurpose, functions_for, option_count, seen_in
+from lapwing.options.purpose import PLACE, EigenPurpose, functions_for, option_count, seen_in
 from lapwing.progress import OnChunk, OnProgress, within
 from lapwing.settings.agents import CONTROL_PRESETS, AgentSettings, ResolvedControl
 from lapwing.settings.options import OptionsSettings
@@ -44,7 +44,7 @@ FALL_SHORT = 0.2
 """Or lower, where this share of its own rides come."""
 
 
-class World(NamedTuple):
+class EnvFactory(NamedTuple):
     """The environment that options are learned in."""
 
     make: Callable[[], gymnasium.Env]
@@ -59,11 +59,11 @@ class World(NamedTuple):
             return isinstance(env.action_space, gymnasium.spaces.Box)
 
 
-def world_of(source: Source, observation_key: str | None = None) -> World:
-    """Where options of a target are learned; targets in which no agent can act are refused."""
+def factory_of(source: Source, observation_key: str | None = None) -> EnvFactory:
+    """Of the environment that options of a target are learned in; targets in which no agent can act are refused."""
     if isinstance(source, Plane):
         how = {"maze": source.maze, "reach": source.reach, "goal": source.goal_cell, "discrete": True}
-        return World(lambda: gymnasium.wrappers.TimeLimit(PlaneEnv(**how), EPISODE))
+        return EnvFactory(lambda: gymnasium.wrappers.TimeLimit(PlaneEnv(**how), EPISODE))
     if isinstance(source, Arena):
         body = {"body": source.body.name, "maze": source.maze, "cell": source.cell, "fast": True}
         return _part_of(
@@ -77,9 +77,9 @@ def world_of(source: Source, observation_key: str | None = None) -> World:
     )
 
 
-def _part_of(make: Callable[[], gymnasium.Env], key: str | None) -> World:
+def _part_of(make: Callable[[], gymnasium.Env], key: str | None) -> EnvFactory:
     if key is None:
-        return World(make)
+        return EnvFactory(make)
 
     def part() -> gymnasium.Env:
         env = make()
@@ -87,10 +87,10 @@ def _part_of(make: Callable[[], gymnasium.Env], key: str | None) -> World:
         space = env.observation_space[key]  # pyright: ignore[reportIndexIssue]
         return gymnasium.wrappers.TransformObservation(env, lambda seen: seen[key], space)
 
-    return World(part, key)
+    return EnvFactory(part, key)
 
 
-def check_networks(world: World, settings: OptionsSettings, given: Representation | None) -> None:
+def check_networks(factory: EnvFactory, settings: OptionsSettings, given: Representation | None) -> None:
     """Refuse what networks cannot make options of."""
     if settings.exact:
         raise ConfigError("exact only works with mazes, whose eigenvectors can be computed; leave it out")
@@ -98,29 +98,26 @@ def check_networks(world: World, settings: OptionsSettings, given: Representatio
         raise ConfigError(
             "kind='covering' only works with mazes, whose states can be listed; leave it out, or name a maze"
         )
-    with closing(world.make()) as env:
+    with closing(factory.make()) as env:
         if isinstance(env.observation_space, gymnasium.spaces.Dict):
             view_of(env.observation_space)  # which says that a part must be chosen
         if isinstance(env.action_space, gymnasium.spaces.Box):
             ddpg_gym.checked_bounds(env)
+            _ddpg_settings(settings, settings.seed)
         else:
             dqn_gym.space_spec(env, hidden=())
+            _dqn_settings(settings, settings.seed)
         shape = view_of(env.observation_space).shape
-    if given is not None and given.shape not in (shape, _place(world, shape)):
+        seen = (shape, PLACE) if isinstance(env.unwrapped, ControlEnv) else (shape,)
+    if given is not None and given.shape not in seen:
         raise ConfigError(
             f"this representation takes observations of shape {given.shape}, and the environment gives "
             f"{shape}; learn φ from this environment"
         )
 
 
-def _place(world: World, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """What φ of an arena may see: (x, y) alone."""
-    with closing(world.make()) as env:
-        return (2,) if isinstance(env.unwrapped, ControlEnv) else shape
-
-
 def network_options(
-    world: World,
+    factory: EnvFactory,
     representation: Representation,
     settings: OptionsSettings,
     on_progress: OnProgress | None = None,
@@ -128,22 +125,22 @@ def network_options(
     """Train the options.
 
     Args:
-        world: the environment.
+        factory: of the environment.
         representation: φ of its observations.
         settings: how many options, and how DQN or DDPG is trained.
         on_progress: called with (phase, done, all, metrics).
     """
     count = option_count(representation, settings.count, COUNT)
     climbs = up_and_down(functions_for(representation, count), count)
-    learn = _actors if world.continuous else _q_networks
+    learn = _actors if factory.continuous else _q_networks
     networks, policies = [], {}
-    seen = seen_in(random_states(world.make, settings.seed), representation.shape)
+    seen = seen_in(random_states(factory.make, settings.seed), representation.shape)
     tops = []
     for number, climb in enumerate(climbs):
         purpose = EigenPurpose(representation, *climb)
         seed = (settings.seed + number) % 2**32
         phase = within(f"option {number + 1} of {count}", on_progress)
-        network, policies = learn(world, purpose, settings, seed, phase)
+        network, policies = learn(factory, purpose, settings, seed, phase)
         networks.append(network)
         tops.append(np.quantile(purpose.value(seen), 1 - TOP))
     endless = NetworkOptions(
@@ -152,10 +149,10 @@ def network_options(
         climbs=climbs,
         levels=np.full(count, np.inf),
         longest=settings.longest or LONGEST,
-        key=world.key,
+        key=factory.key,
         **policies,
     )
-    reached = within_reach(world.make, endless, settings.seed)
+    reached = within_reach(factory.make, endless, settings.seed)
     return dataclasses.replace(endless, levels=np.minimum(tops, reached))
 
 
@@ -169,11 +166,18 @@ Learned = tuple[Encoder, dict[str, Any]]
 
 
 def _q_networks(
-    world: World, purpose: EigenPurpose, settings: OptionsSettings, seed: int, phase: OnChunk | None
+    factory: EnvFactory, purpose: EigenPurpose, settings: OptionsSettings, seed: int, phase: OnChunk | None
 ) -> Learned:
     """Q of an option, by DQN."""
+    agent = _dqn_settings(settings, seed)
+    training, spec = dqn_gym.train_on_env(factory.make, agent, reward=purpose, on_chunk=phase)
+    with closing(factory.make()) as env:
+        return training.q, {"spec": spec, "first_state": starts_of(env).state}
+
+
+def _dqn_settings(settings: OptionsSettings, seed: int) -> AgentSettings:
     steps = steps_of(settings, "DQN")
-    agent = AgentSettings(
+    return AgentSettings(
         steps=steps,
         random_steps=min(RANDOM_STEPS, steps),
         evaluate_every=steps,
@@ -182,37 +186,37 @@ def _q_networks(
         hidden=settings.hidden,
         seed=seed,
     )
-    training, spec = dqn_gym.train_on_env(world.make, agent, reward=purpose, on_chunk=phase)
-    with closing(world.make()) as env:
-        return training.q, {"spec": spec, "first_state": starts_of(env).state}
 
 
 def _actors(
-    world: World, purpose: EigenPurpose, settings: OptionsSettings, seed: int, phase: OnChunk | None
+    factory: EnvFactory, purpose: EigenPurpose, settings: OptionsSettings, seed: int, phase: OnChunk | None
 ) -> Learned:
     """μ of an option, by DDPG."""
-    quick = CONTROL_PRESETS["quick"]
-    steps = quick.in_whole_rounds(steps_of(settings, "DDPG"))
-    agent = ResolvedControl(
-        **vars(quick)
-        | {
-            "steps": steps,
-            "evaluate_every": steps,
-            "random_steps": quick.in_whole_rounds(min(RANDOM_STEPS, steps)),
-            "gamma": settings.gamma,
-            "batch": settings.batch,
-            "hidden": settings.hidden,
-            "seed": seed,
-        }
-    )
-    shape = purpose.forward.shape
+    agent, shape = _ddpg_settings(settings, seed), purpose.forward.shape
 
     def reward(here: Any, there: Any, terminated: Any) -> float:
         return REWARD_SCALE * purpose(seen_in(here, shape), seen_in(there, shape))
 
-    actor, spec = ddpg_gym.train_on_env(world.make, agent, reward=reward, on_chunk=phase)
-    with closing(world.make()) as env:
+    actor, spec = ddpg_gym.train_on_env(factory.make, agent, reward=reward, on_chunk=phase)
+    with closing(factory.make()) as env:
         return actor, {"spec": spec, "bounds": ddpg_gym.checked_bounds(env)}
+
+
+def _ddpg_settings(settings: OptionsSettings, seed: int) -> ResolvedControl:
+    """The preset quick, for rewards that have no goal."""
+    quick = CONTROL_PRESETS["quick"]
+    steps = quick.in_whole_rounds(steps_of(settings, "DDPG"))
+    own = {
+        "steps": steps,
+        "evaluate_every": steps,
+        "random_steps": quick.in_whole_rounds(min(RANDOM_STEPS, steps)),
+        "gamma": settings.gamma,
+        "batch": settings.batch,
+        "hidden": settings.hidden,
+        "relative_values": False,
+        "seed": seed,
+    }
+    return ResolvedControl(**vars(quick) | own)
 
 
 def within_reach(make: Callable[[], gymnasium.Env], endless: NetworkOptions, seed: int) -> np.ndarray:
@@ -231,7 +235,7 @@ def within_reach(make: Callable[[], gymnasium.Env], endless: NetworkOptions, see
 
 
 def random_states(make: Callable[[], gymnasium.Env], seed: int) -> np.ndarray:
-    """Observations of a random walk, as φ and Q see them."""
+    """Observations of a random walk, as networks take them."""
     with closing(make()) as env:
         view, seen = view_of(env.observation_space), []
         env.action_space.seed(seed)
@@ -266,7 +270,7 @@ def followed(
                 "gain_random": _mean_gain(purpose, view, walks),
                 "length": float(np.mean(lengths)),
                 "ended": float(np.mean([ended for _, ended in rides])),
-                "ways": [_drawn(path) for path, _ in rides],
+                "ways": [_thinned(path) for path, _ in rides],
             }
         )
     return rows
@@ -275,7 +279,7 @@ def followed(
 Path = list[np.ndarray]
 
 
-def _drawn(path: Path) -> list[list[float]]:
+def _thinned(path: Path) -> list[list[float]]:
     """The first two features along a path, thinned out, from its start to its end."""
     kept = np.unique(np.linspace(0, len(path) - 1, DRAWN).round().astype(int))
     return [np.ravel(path[place])[:2].astype(float).tolist() for place in kept]

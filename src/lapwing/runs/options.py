@@ -27,7 +27,7 @@ from lapwing.runs.option_maze import (
     make_table,
     measured,
 )
-from lapwing.runs.option_networks import COUNT, DIM, check_networks, followed, network_options, world_of
+from lapwing.runs.option_networks import COUNT, DIM, check_networks, factory_of, followed, network_options
 from lapwing.settings.checks import check_known
 from lapwing.settings.learn import LearnSettings
 from lapwing.settings.options import OptionsSettings
@@ -156,7 +156,7 @@ def reopen_options(out: Path) -> OptionsOutcome:
     if config["target"]["kind"] in ("maze", "plane", "arena"):
         source = recall(config["target"], folder.experience)
         world = GridWorld(source) if isinstance(source, Maze) else None
-    if world is None and not all("ways" in row for row in result["rows"]):
+    if world is None and not ("learner" in result and all("ways" in row for row in result["rows"])):
         raise ConfigError(f"{out} is of an earlier version, which kept no paths; run lapwing options again")
     return OptionsOutcome(load_options(folder.options), result, world, _floor(source))
 
@@ -178,7 +178,7 @@ def _check(source: Source, settings: OptionsSettings, given: Representation | No
         if given is not None:
             _check_same_maze(given, world)
     else:
-        check_networks(world_of(source, settings.observation_key), settings, given)
+        check_networks(factory_of(source, settings.observation_key), settings, given)
     if given is not None:
         option_count(given, settings.count, COUNT)
     elif settings.dim is not None and (settings.count or 0) > 2 * (settings.dim - 1):
@@ -209,15 +209,15 @@ def _made(
 ) -> tuple[OptionSet, list[dict[str, Any]]]:
     if isinstance(source, Maze):
         return _in_maze(source, settings, given, folder, on_progress, measure)
-    world = world_of(source, settings.observation_key)
+    factory = factory_of(source, settings.observation_key)
     dim = settings.dim or max(DIM, _dim_for(settings.count or COUNT))
     phi = given or _learned(source, settings, dim, folder, on_progress)
-    options = network_options(world, phi, settings, on_progress)
+    options = network_options(factory, phi, settings, on_progress)
     options.config.update(target=_name(source), settings=settings.as_json())
     rows: list[dict[str, Any]] = []
     if measure:
         with uncounted("measuring", on_progress):
-            rows = followed(world.make, options, phi, settings)
+            rows = followed(factory.make, options, phi, settings)
     return options, rows
 
 
