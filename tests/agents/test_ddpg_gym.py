@@ -1,4 +1,4 @@
-"""DDPG on Gymnasium environments: what it may be given, what it does to them, and values of one-step episodes."""
+"""DDPG on Gymnasium environments: which spaces, actions within them, and values of one-step episodes."""
 
 import dataclasses
 

@@ -149,7 +149,8 @@ class NetworkOptions:
         seen = self._numbered(observation)
         if seen.shape != self.shape:
             raise ConfigError(
-                f"these options take observations of shape {self.shape}, not {seen.shape}; give one observation"
+                f"these options take one observation of shape {self.shape}, not {seen.shape}; give the "
+                "environment's own"
             )
         return float(self._purposes[option].value(seen_in(seen, self.representation.shape)))
 

@@ -60,7 +60,7 @@ class EnvFactory(NamedTuple):
 
 
 def factory_of(source: Source, observation_key: str | None = None) -> EnvFactory:
-    """Of the environment that options of a target are learned in; targets in which no agent can act are refused."""
+    """Of the environment that a target's options are learned in; where no agent can act, it is refused."""
     if isinstance(source, Plane):
         how = {"maze": source.maze, "reach": source.reach, "goal": source.goal_cell, "discrete": True}
         return EnvFactory(lambda: gymnasium.wrappers.TimeLimit(PlaneEnv(**how), EPISODE))
