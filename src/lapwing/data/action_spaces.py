@@ -29,9 +29,8 @@ class Bounds(NamedTuple):
             [1.0, 0.0]
         """
         share = (np.asarray(action, self.low.dtype) + 1) / 2
-        return np.clip(
-            self.low + share * (self.high - self.low), self.low, self.high
-        )  # it may round outwards
+        scaled = self.low + share * (self.high - self.low)
+        return np.clip(scaled, self.low, self.high)  # rounding may carry an end outwards
 
 
 def random_actions(space: gymnasium.Space, seed: int) -> Iterator[Any]:

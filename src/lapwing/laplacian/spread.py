@@ -2,9 +2,9 @@
 
 The loss is a function of sums over pairs, d² + 4 numbers per shard, and its gradient is a sum over pairs too.
 A step sends both: the sums of every shard to all, and the gradient once to be summed and once as a sum (two
-processes send each other all of it, once). Sums are formed shard by shard, as a binary tree. So if the numbers
-of shards and processes are powers of two, the same numbers are added in the same order, for any number of
-processes.
+processes send each other all of it, once). Sums are formed shard by shard, as a binary tree. So if the
+numbers of shards and processes are powers of two, the same numbers are added in the same order, for any
+number of processes.
 """
 
 from collections.abc import Callable
