@@ -74,8 +74,8 @@ def followed(actor: MLP, starts: np.ndarray, steps: int) -> np.ndarray:
 LEFT = (-0.999, 0.0)
 
 
-def attempt(simulator: Simulator, actor: MLP) -> EvaluationEpisodes:
-    return evaluate_policy(simulator, partial(act_now, actor))
+def attempt(simulator: Simulator, actor: MLP, steps: int | None = None) -> EvaluationEpisodes:
+    return evaluate_policy(simulator, partial(act_now, actor), steps=steps)
 
 
 class TestAttempt:
@@ -111,9 +111,7 @@ class TestAttempt:
     def test_a_maze_of_many_cells_has_a_start_in_each(self):
         text = "\n".join(["#" * 12, *["#" + "." * 10 + "#"] * 9, "#" + "." * 9 + "G#", "#" * 12])
         arena = make_arena(BODIES["Point"], parse_maze(text, name="hall"), fast=True)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(evaluation, "EPISODE_LENGTH", 1)
-            found = attempt(Simulator(arena), constant((0.0, 0.0)))
+        found = attempt(Simulator(arena), constant((0.0, 0.0)), steps=1)
         assert found.paths.shape == (2, 100, 2)
         assert len(np.unique(arena.cell_at(found.paths[0]), axis=0)) == 100
 

@@ -36,14 +36,14 @@ class EvaluationEpisodes(NamedTuple):
 
 
 def evaluate_policy(
-    simulator: Simulator, policy: Callable[[np.ndarray], Any], *, steps: int = EPISODE_LENGTH
+    simulator: Simulator, policy: Callable[[np.ndarray], Any], *, steps: int | None = None
 ) -> EvaluationEpisodes:
-    """Follow a policy, from observations to actions, from the fixed starts, for so many steps."""
+    """Follow a policy, from observations to actions, from the fixed starts, for an episode or so many steps."""
     arena = simulator.arena
     cells = int(arena.maze.floor.sum())
     starts = arena.stratified_positions(max(1, round(EVALUATION_STARTS / cells)))
     rows, paths = simulator.at_rest(starts), [starts]
-    for _ in range(steps):
+    for _ in range(EPISODE_LENGTH if steps is None else steps):
         rows = simulator.step(rows, np.asarray(policy(simulator.observe(rows))))
         paths.append(rows[:, 1:3])
     paths = np.stack(paths)
