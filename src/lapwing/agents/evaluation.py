@@ -38,7 +38,7 @@ class EvaluationEpisodes(NamedTuple):
 def evaluate_policy(
     simulator: Simulator, policy: Callable[[np.ndarray], Any], *, steps: int | None = None
 ) -> EvaluationEpisodes:
-    """Follow a policy, from observations to actions, from the fixed starts, for an episode or so many steps."""
+    """Follow a policy, from observations to actions, from the fixed starts: an episode, or so many steps."""
     arena = simulator.arena
     cells = int(arena.maze.floor.sum())
     starts = arena.stratified_positions(max(1, round(EVALUATION_STARTS / cells)))
