@@ -41,13 +41,11 @@ OUT = Path("out")
 _AGENT = ("--evaluate-every", "20", "--hidden", "8", "--batch", "8")
 _LEARN = ("learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", "4", "--hidden", "8")
 _CELL = ("--only", "input=index", "n=100", "method=transitions-2017", "--seeds", "1", "--jobs", "1")
-_ARENA = ("--reward", "sparse", "--random-steps", "160", "--steps", "160", "--evaluate-every", "80")
 COMMANDS = {
     "learn": Command(_LEARN),
     "train": Command(
         ("train", "TwoRoom", "--reward", "l2", "--random-steps", "60", "--steps", "40", *_AGENT)
     ),
-    "arena": Command(("train", "PointUMaze", *_ARENA, "--hidden", "8", "--batch", "8")),
     "reach": Command(("reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60")),
     "options": Command(("options", "TwoRoom", "--exact", "--count", "4")),
     "solve": Command(("solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"), resumes=False),
@@ -57,7 +55,7 @@ COMMANDS = {
     "audit": Command(("audit", "TwoRoom"), resumes=False),
     "reproduce": Command(("reproduce", "fig3", *_CELL), resumes=False),
 }
-OVER = ("learn", "train", "arena", "reach", "options", "solve")
+OVER = ("learn", "train", "reach", "options", "solve")
 """Those that also replace a finished run."""
 KINDS = (*((kind, False) for kind in COMMANDS), *((kind, True) for kind in OVER))
 TRIES = {"disk_full": 400}
