@@ -246,6 +246,15 @@ class TestRuns:
         found = reward(np.full_like(seen, np.nan), seen)
         np.testing.assert_allclose(found, -0.5 * latent - 0.5 * away, rtol=1e-4, atol=1e-6)
 
+    @pytest.mark.parametrize(
+        ("asked", "expected"),
+        [({}, True), ({"online": True}, False), ({"online": True, "relative_values": True}, True)],
+    )
+    def test_values_are_not_relative_where_phi_changes_unless_asked_for(self, asked, expected):
+        for preset, quick in (("quick", True), ("paper", False)):
+            settings = ControlSettings.from_keywords({"preset": preset} | asked)
+            assert settings.has_relative_values == (expected and (quick or "relative_values" in asked))
+
     def test_relative_values_are_of_what_a_step_gains(self, phi, handed_over):
         with pytest.raises(Interrupted):
             train(None, SHAPED | {"relative_values": True}, representation=phi)
@@ -571,7 +580,7 @@ class TestDefaults:
         quick = preset == "quick"
         assert (settings.filter, settings.gamma) == (None, 0.995)
         assert (settings.target_rate, settings.action_penalty) == ((0.005, 0.1) if quick else (0.001, 0.0))
-        assert (settings.twin_critics, settings.relative_values) == (quick, quick)
+        assert (settings.twin_critics, settings.has_relative_values) == (quick, quick)
         assert (settings.noise_settle, settings.noise_spread) == (0.15, 0.2)
         assert (settings.envs, settings.random_steps, settings.preset) == (16, 10_000, preset)
         assert simulator.arena == open_arena(name, fast=expected[-1])

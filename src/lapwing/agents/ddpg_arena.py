@@ -245,7 +245,7 @@ class Trainer:
         end = int(evaluations[np.searchsorted(evaluations, step, side="right")])
         for t in range(self.schedule.random + step // bodies, self.schedule.random + end // bodies):
             state, metrics = self.vector_step(state, t)
-        if not (self.online and self.settings.relative_values):  # whose gains change with φ
+        if not (self.online and self.settings.has_relative_values):  # whose gains change with φ
             metrics |= {"critic/q_bound": self._q_bound(state.replay, end)}
         return state, end, {name: float(value) for name, value in metrics.items()}
 

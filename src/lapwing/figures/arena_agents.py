@@ -14,7 +14,7 @@ REWARDS = ("sparse", "l2", "rawmix", "mix", "fullmix")
 SHAPED = {"mix": "(x, y)", "fullmix": "the whole state"}
 """The rewards that φ shapes, and what it then sees."""
 
-DEPARTURES = ("relative_values", "twin_critics", "action_penalty", "critic_rate", "target_rate")
+DEPARTURES = ("twin_critics", "action_penalty", "critic_rate", "target_rate")
 """Settings that are the paper's unless a preset says otherwise."""
 
 
@@ -80,7 +80,8 @@ def _spelt_out(settings: ControlSettings) -> dict[str, Any]:
     names = ["hidden", "fast", "random_steps", "gamma", "batch"]
     values = settings.as_json() | {"random_steps": settings.random_steps or RANDOM_STEPS}
     names += [name for name in DEPARTURES if getattr(settings, name) != getattr(ControlSettings, name)]
-    return {name: values[name] for name in names}
+    known = {name: values[name] for name in names}
+    return known | ({"relative_values": True} if settings.has_relative_values else {})
 
 
 def about_preset(preset: Preset) -> list[str]:

@@ -36,7 +36,7 @@ AUTHORS = {
 }
 """The settings of ALLO's authors, with the steps of their job scripts (their configuration file has a tenth,
 too few for the duals of small mazes); of images the network is lapwing's."""
-LONGER = dict.fromkeys(("GridMaze-26", "GridMaze-32"), 400_000)
+LONGER = {"GridMaze-26": 400_000, "GridMaze-32": 400_000}
 """The steps of their sweep over barriers, in the two mazes where functions of neighbouring eigenvalues are
 not resolved after 200,000."""
 QUICK = {

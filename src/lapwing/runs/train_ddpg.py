@@ -294,7 +294,7 @@ def _reward_of(reward: GoalReward, settings: ControlSettings) -> Reward:
 
     def of(observations: np.ndarray, following: np.ndarray) -> np.ndarray:
         there = reward.distances(following)
-        if not settings.relative_values:
+        if not settings.has_relative_values:
             return FORMS[reward.form](Step(there, there))
         return relative(reward.form, Step(reward.distances(observations), there, gamma=settings.gamma))
 
@@ -342,7 +342,7 @@ def _online(
     spec = EncoderSpec("mlp", seen.shape[1:], recipe.dim, hidden=recipe.hidden)
     key = jax.random.fold_in(jax.random.key(recipe.seed), 5)
     encoder = fit_encoder(spec, seen, standardise=True, bandwidth=None, key=key)
-    gamma = settings.gamma if settings.relative_values else None
+    gamma = settings.gamma if settings.has_relative_values else None
     return OnlinePhi(PhiLearner.of(recipe), encoder, form, goal, gamma)
 
 

@@ -141,7 +141,9 @@ class ControlSettings(SavedSettings):
     """Adam's learning rate for the critic."""
     target_rate: float = 0.001
     """Rate of the target networks' soft update with each update."""
-    relative_values: Annotated[bool, tyro.conf.FlagConversionOff] = False
+    relative_values: Annotated[
+        bool | None, chosen_by_lapwing("False; in quick True, unless with --online")
+    ] = None
     """Whether to train the critic on values relative to those of standing still, so that each step is
     rewarded by its gain. The optimal policy does not change."""
     twin_critics: Annotated[bool, tyro.conf.FlagConversionOff] = False
@@ -189,6 +191,13 @@ class ControlSettings(SavedSettings):
         return -(-steps // self.envs) * self.envs
 
     @property
+    def has_relative_values(self) -> bool:
+        """Whether values are relative; not by default where φ changes, for they multiply its changes."""
+        if self.relative_values is not None:
+            return self.relative_values
+        return self.preset == "quick" and not self.online
+
+    @property
     def goal_cell(self) -> tuple[int, int] | None:
         """The goal as (row, column)."""
         return None if self.goal is None else read_cell(self.goal)
@@ -217,7 +226,6 @@ CONTROL_PRESETS: dict[str, ControlSettings] = {
         fast=True,
         critic_rate=1e-3,
         target_rate=0.005,
-        relative_values=True,
         twin_critics=True,
         action_penalty=0.1,
     ),
