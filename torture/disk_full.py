@@ -42,20 +42,20 @@ _AGENT = ("--evaluate-every", "20", "--hidden", "8", "--batch", "8")
 _LEARN = ("learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", "4", "--hidden", "8")
 _CELL = ("--only", "input=index", "n=100", "method=transitions-2017", "--seeds", "1", "--jobs", "1")
 COMMANDS = {
+    "solve": Command(("solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"), resumes=False),
+    "shard": Command(("data", "shard", "walks", "--shards", "2"), resumes=False),
+    "audit": Command(("audit", "TwoRoom"), resumes=False),
+    "explore": Command(("explore", str(OUT), "--no-open"), _LEARN, out=False, resumes=False),
+    "evaluate": Command(("evaluate", str(OUT)), _LEARN, out=False, resumes=False),
+    "reproduce": Command(("reproduce", "fig3", *_CELL), resumes=False),
+    "options": Command(("options", "TwoRoom", "--exact", "--count", "4")),
     "learn": Command(_LEARN),
     "train": Command(
         ("train", "TwoRoom", "--reward", "l2", "--random-steps", "60", "--steps", "40", *_AGENT)
     ),
     "reach": Command(("reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60")),
-    "options": Command(("options", "TwoRoom", "--exact", "--count", "4")),
-    "solve": Command(("solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"), resumes=False),
-    "shard": Command(("data", "shard", "walks", "--shards", "2"), resumes=False),
-    "evaluate": Command(("evaluate", str(OUT)), _LEARN, out=False, resumes=False),
-    "explore": Command(("explore", str(OUT), "--no-open"), _LEARN, out=False, resumes=False),
-    "audit": Command(("audit", "TwoRoom"), resumes=False),
-    "reproduce": Command(("reproduce", "fig3", *_CELL), resumes=False),
 }
-OVER = ("learn", "train", "reach", "options", "solve")
+OVER = ("solve", "options", "learn", "train", "reach")
 """Those that also replace a finished run."""
 KINDS = (*((kind, False) for kind in COMMANDS), *((kind, True) for kind in OVER))
 TRIES = {"disk_full": 400}
