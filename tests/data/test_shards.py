@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lapwing
-from lapwing.data.folders import MANIFEST
+from lapwing.data.folders import MANIFEST, UNFINISHED
 from lapwing.data.shards import is_sharded, join_shards, load_shard, shard, shard_count
 from lapwing.errors import ConfigError, DatasetError, StorageError
 from tests.support.command_line import called, refused
@@ -27,7 +27,8 @@ def walks(tmp_path):
 
 def test_every_episode_is_in_one_shard_and_they_differ_by_one_episode_at_most(walks):
     whole = lapwing.load_experience(walks)
-    parts = [load_shard(shard(walks, 3), number) for number in range(3)]
+    folder = shard(walks, 3)
+    parts = [load_shard(folder, number) for number in range(3)]
     sizes = [part.n_transitions for part in parts]
     assert sum(sizes) == whole.n_transitions
     assert max(sizes) - min(sizes) <= whole.longest
@@ -36,8 +37,16 @@ def test_every_episode_is_in_one_shard_and_they_differ_by_one_episode_at_most(wa
         assert sorted(rows.tolist()) == sorted(getattr(whole, name).tolist())
 
 
-def test_fewer_shards_replace_more(walks):
+def test_shards_are_never_replaced(walks):
     folder = shard(walks, 4)
+    with pytest.raises(StorageError, match="holds shards"):
+        shard(walks, 2)
+    assert shard_count(folder) == 4
+
+
+def test_shards_of_an_interrupted_call_are_written_anew(walks):
+    folder = shard(walks, 4)
+    (folder / UNFINISHED).touch()
     assert shard(walks, 2) == folder
     assert shard_count(folder) == 2
     assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, "shard-000", "shard-001"]

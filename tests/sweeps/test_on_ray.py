@@ -89,6 +89,12 @@ def test_a_run_whose_node_is_lost_is_done_again_elsewhere(cluster, tmp_path):
     assert lost
 
 
+def test_more_jobs_than_cores_are_done_one_after_the_other(cluster):
+    """The second worker gets the only core when the first has nothing left to do."""
+    runs = lapwing.sweep(swept.area, {"width": [1, 2], "height": [3]}, on=f"ray:{cluster.address}", jobs=2)
+    assert [(run.error, float(run.result["area"])) for run in runs] == [(None, 3), (None, 6)]
+
+
 def test_a_node_with_another_version_is_refused_by_name(cluster, tmp_path, monkeypatch):
     there = on_ray.installed()
     monkeypatch.setattr(on_ray, "installed", lambda: there | {"lapwing": "9.9.9"})

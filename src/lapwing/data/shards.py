@@ -43,7 +43,7 @@ def shard(
     Args:
         source: a folder of `save_episodes`, or a file of experience.
         shards: how many.
-        out: the folder; SOURCE-shards if it is not given. Shards of an earlier call there are replaced.
+        out: the folder; SOURCE-shards if it is not given. It must not hold shards, but of an interrupted call.
         on_shard: called after each shard with (done, all, {}).
 
     Example:
@@ -145,9 +145,11 @@ def _episodes(experience: Experience, chosen: np.ndarray) -> Iterator[dict[str, 
 
 
 def _clear(folder: Path) -> None:
-    """A folder to write shards to: a new or empty one, or that of earlier shards, which are deleted."""
+    """A folder to write shards to: a new or empty one, or one in which writing them was interrupted."""
     visible = [name for name in names_in(folder) if not name.startswith(".")]
-    ours = is_sharded(folder) or (folder / UNFINISHED).is_file()
+    ours = (folder / UNFINISHED).is_file()
+    if is_sharded(folder) and not ours:
+        raise StorageError(f"{folder} holds shards already; delete it, or name another folder with --out")
     earlier = [name for name in visible if ours and (name == MANIFEST or name.startswith("shard-"))]
     if foreign := [name for name in visible if name not in earlier]:
         raise StorageError(f"{folder} is not empty (it holds {foreign[0]}); name another folder with --out")

@@ -45,6 +45,10 @@ class _Executor:
         self._step = step
 
 
+WAITING: Step = ("waiting for a core", 0, 0)
+"""The progress of a task that no worker has begun."""
+
+
 def installed() -> dict[str, str]:
     """The versions that decide a result."""
     return {"lapwing": __version__, "jax": version("jax"), "Python": platform.python_version()}
@@ -56,7 +60,7 @@ class RayWorker:
 
     actor: Any
     task: Task | None = None
-    progress: Step = ("waiting for a core", 0, 0)
+    progress: Step = WAITING
     answer: Any = None
     """The future of its message."""
     step: Any = None
@@ -69,7 +73,7 @@ class RayWorker:
 
     def start(self, task: Task) -> None:
         """Send a task to the actor."""
-        self.task, self.progress = task, ("waiting for a core", 0, 0)
+        self.task, self.progress = task, WAITING
         self.answer = self.actor.execute.remote(task, installed())
         self.step = self.actor.step.remote()
 
@@ -100,11 +104,21 @@ class RayPool:
 
     def receive(self, seconds: float) -> tuple[RayWorker, Message] | None:
         """The next message of a worker, or None if none comes within so many seconds."""
+        self._make_room()
         busy = {worker.answer: worker for worker in self.workers if worker.task}
         done, _ = self._ray.wait(list(busy), num_returns=1, timeout=seconds) if busy else ([], [])
         if done:
             return self._received(busy[done[0]])
         return self._progress()
+
+    def _make_room(self) -> None:
+        """End idle workers where another waits for a core, which it may never get while they hold theirs."""
+        if not any(worker.task and worker.progress == WAITING for worker in self.workers):
+            return
+        for worker in [worker for worker in self.workers if worker.task is None]:
+            self.workers.remove(worker)
+            with suppress(self._ray.exceptions.RayError):
+                self._ray.kill(worker.actor)
 
     def close(self) -> None:
         """End all workers, and the cluster if it was started here."""
