@@ -43,7 +43,7 @@ def shard(
     Args:
         source: a folder of `save_episodes`, or a file of experience.
         shards: how many.
-        out: the folder; SOURCE-shards if it is not given. It must not hold shards, but of an interrupted call.
+        out: the folder; SOURCE-shards if it is not given. Only shards of an interrupted call may be in it.
         on_shard: called after each shard with (done, all, {}).
 
     Example:
