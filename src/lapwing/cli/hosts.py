@@ -6,59 +6,28 @@ done in a child, and the parent reports in one sentence how it ended.
 
 import multiprocessing
 import os
-import re
 import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NoReturn
 
 from lapwing import storage
 from lapwing.cli.arguments import Learn
-from lapwing.errors import ConfigError, HostsError
+from lapwing.cli.rendezvous import Place, connect, read_place
+from lapwing.errors import ConfigError, HostsError, LapwingError
 
-SECONDS_OF_SILENCE = 100
-"""After so long a process that says nothing is given up; one that ends is noticed at once."""
-SECONDS_TO_END = 7 * 24 * 3600
-"""The others wait so long while the first one evaluates and draws."""
 SECONDS_FOR_OTHERS = 1.0
 """A process that refuses its work stays so long, so that the others can say the same before they lose it."""
 SECONDS_TO_STOP = 10
 """After Ctrl-C a child has so long to end by itself."""
 LOST = 75
 """The exit code of a child that has lost another process."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Which process of which job this is; None where the environment is to say."""
-
-    address: str | None = None
-    number: int | None = None
-    count: int | None = None
-    seconds: int = 60
-    """How long the processes wait for each other."""
-
-
-def read_place(text: str) -> Place:
-    """The place that `--hosts` names.
-
-    Example:
-        >>> read_place("10.0.0.5:1234,0/4")
-        Place(address='10.0.0.5:1234', number=0, count=4, seconds=60)
-    """
-    if text == "auto":
-        return Place()
-    found = re.fullmatch(r"(\S+:\d{1,5}),(\d+)/(\d+)", text)
-    if found is None or int(found[2]) >= int(found[3]):
-        raise ConfigError(
-            f"hosts must be auto or ADDRESS:PORT,NUMBER/COUNT, numbers from 0, such as 10.0.0.5:1234,0/4, "
-            f"not {text!r}"
-        )
-    return Place(found[1], int(found[2]), int(found[3]))
+WORDS_OF_LOSS = ("Gloo", "gloo", "coordination", "heartbeat")
+"""What JAX's errors name where another process was lost."""
 
 
 def learn_on_hosts(command: Learn) -> NoReturn:
@@ -122,32 +91,21 @@ def _learn(command: Learn, place: Place, connected: Any) -> None:
 
     from lapwing.cli.commands import COMMANDS
     from lapwing.data.source import read_source
+    from lapwing.laplacian.hosts import check_alike
     from lapwing.runs.learn import run
 
     settings = command.settings()
-    try:
-        jax.distributed.initialize(
-            place.address,
-            place.count,
-            place.number,
-            initialization_timeout=place.seconds,
-            heartbeat_timeout_seconds=SECONDS_OF_SILENCE,
-            shutdown_timeout_seconds=SECONDS_TO_END,
-        )
-    except ValueError as error:
-        raise ConfigError(
-            f"hosts=auto found no job in the environment, such as that of SLURM ({error}); name the place: "
-            "--hosts ADDRESS:PORT,NUMBER/COUNT"
-        ) from error
+    connect(place)
     connected.set()
     try:
+        check_alike({"number of processes": place.count or jax.process_count()})
         if jax.process_index() == 0:
             COMMANDS[type(command)](command)
         else:
             run(read_source(command.target), settings, command.out or Path("runs"))
         jax.distributed.shutdown()
-    except jax.errors.JaxRuntimeError as error:
-        if not any(word in str(error) for word in ("Gloo", "gloo", "coordination", "heartbeat")):
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        if isinstance(error, LapwingError) or not any(word in str(error) for word in WORDS_OF_LOSS):
             raise
         os._exit(LOST)
 

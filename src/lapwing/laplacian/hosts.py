@@ -1,12 +1,13 @@
 """The processes of a job in `jax.distributed`: gathering bytes, and agreement with process 0.
 
-Without `jax.distributed` there is one process, and everything works as for a job of one.
+Without `jax.distributed` there is one process, and everything works as for a job of one. What fails in one
+process must not leave the others waiting: work that may raise is done in `agreed`, which all of them call.
 """
 
 import json
 import platform
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,9 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from lapwing._version import __version__
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, HostsError, LapwingError
+
+Result = TypeVar("Result")
 
 
 def is_first() -> bool:
@@ -33,9 +36,39 @@ def gathered(blob: bytes) -> list[bytes]:
     return [row[:size].tobytes() for row, size in zip(rows, sizes, strict=True)]
 
 
+def agreed(work: Callable[[], Result]) -> Result:
+    """What `work` returns in this process; an error in any process is raised in all of them.
+
+    All processes must call it, and `work` must not wait for the others.
+    """
+    if jax.process_count() == 1:
+        return work()
+    error: Exception | None = None
+    try:
+        result = work()
+    except Exception as raised:
+        error = raised
+    for number, sentence in enumerate(gathered(_sentence(error).encode())):
+        if sentence:
+            raise HostsError(f"process {number}: {sentence.decode()}") from error
+    return result
+
+
+def _sentence(error: Exception | None) -> str:
+    if error is None:
+        return ""
+    return str(error) if isinstance(error, LapwingError) else f"{type(error).__name__}: {error}"
+
+
 def told_by_first(value: Callable[[], Any]) -> Any:
-    """What JSON can hold, as the first process finds it; the others are told."""
-    return json.loads(gathered(json.dumps(value()).encode() if is_first() else b"")[0])
+    """What JSON can hold, as the first process finds it; the others are told, also of its error."""
+    found = agreed(lambda: json.dumps(value()).encode() if is_first() else b"")
+    return json.loads(gathered(found)[0])
+
+
+def sent_by_first(content: Callable[[], bytes]) -> bytes:
+    """Bytes that the first process has."""
+    return gathered(agreed(lambda: content() if is_first() else b""))[0]
 
 
 def as_in_first(tree: Any) -> Any:
@@ -62,12 +95,13 @@ def check_alike(described: dict[str, Any]) -> None:
     mine = versions | {"python": platform.python_version()} | described
     first, *others = (json.loads(blob) for blob in gathered(json.dumps(mine).encode()))
     for number, other in enumerate(others, 1):
-        for name, value in first.items():
-            if other.get(name) != value:
-                raise ConfigError(
-                    f"process {number} has {name} {other.get(name)}, and process 0 {value}; "
-                    "give all processes of a job the same"
-                )
+        differing = [name for name, value in first.items() if other.get(name) != value]
+        if differing:
+            here = ", ".join(f"{name} {other.get(name)}" for name in differing)
+            there = ", ".join(str(first[name]) for name in differing)
+            raise ConfigError(
+                f"process {number} has {here}, and process 0 {there}; give all processes of a job the same"
+            )
 
 
 def shards_of_process(count: int) -> Sequence[int]:

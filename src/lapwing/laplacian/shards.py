@@ -66,13 +66,7 @@ def open_shards(folder: Path, held_out: float, image_size: int, seed: int) -> Sh
     """
     count = shard_count(folder)
     numbers = hosts.shards_of_process(count)
-    own = [load_shard(folder, number).with_shrunk_images(image_size) for number in numbers]
-    for number, experience in zip(numbers, own, strict=True):
-        if experience.n_transitions < LEAST:
-            raise DatasetError(
-                f"shard {number} of {folder} has {experience.n_transitions} transitions, and {LEAST} are "
-                "needed; write fewer shards"
-            )
+    own = hosts.agreed(lambda: [_open_shard(folder, number, image_size) for number in numbers])
     _check_shapes(folder, own)
     parts = [one.split(held_out) if held_out else (one, one) for one in own]
     samples = [
@@ -85,6 +79,16 @@ def open_shards(folder: Path, held_out: float, image_size: int, seed: int) -> Sh
     )
     learned_from = tuple(first for first, _ in parts)
     return Shards(numbers, learned_from, count, int(sizes.sum()), (samples[0], samples[-1]))
+
+
+def _open_shard(folder: Path, number: int, image_size: int) -> Experience:
+    experience = load_shard(folder, number).with_shrunk_images(image_size)
+    if experience.n_transitions < LEAST:
+        raise DatasetError(
+            f"shard {number} of {folder} has {experience.n_transitions} transitions, and {LEAST} are needed; "
+            "write fewer shards"
+        )
+    return experience
 
 
 def _check_shapes(folder: Path, own: Sequence[Experience]) -> None:

@@ -1,10 +1,11 @@
 """`lapwing learn` and `lapwing.learn`: learning a representation, in memory or in a run folder."""
 
 import dataclasses
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,10 @@ from lapwing.laplacian.target import Target, open_target
 from lapwing.progress import OnProgress, uncounted, within
 from lapwing.runs.folder import RunFolder
 from lapwing.settings.learn import PRESETS, LearnSettings, ResolvedSettings
+from lapwing.storage import write_bytes
 from lapwing.timing import stopwatch
+
+Result = TypeVar("Result")
 
 
 class Outcome(NamedTuple):
@@ -76,7 +80,10 @@ def learn(
     if out is None:
         if overwrite or resume:
             raise ConfigError("overwrite and resume only work with out; name a run folder")
-        opened = _open_in(None, read_source(target), chosen, policy, on_progress)
+        source = read_source(target)
+        if _is_of_job(source):
+            _check_alike(hosts.agreed(lambda: describe(source)), chosen)
+        opened = _open_in(None, source, chosen, policy, on_progress)
         return learn_target(opened, chosen, objective=own, on_progress=on_progress)
     return run(
         read_source(target),
@@ -105,29 +112,38 @@ def run(
     """Learn into a run folder, or resume the run that was interrupted there."""
     check_own(settings, objective)
     folder = RunFolder(out)
+    sharded = _is_of_job(source)
+    agreed, told_by_first = (hosts.agreed, hosts.told_by_first) if sharded else (_alone, _alone)
     with uncounted("opening", on_progress):
-        described = describe(source, _collecting(on_progress))
+        described = agreed(lambda: describe(source, _collecting(on_progress)))
     config = {"target": described | _policy_named(policy), "settings": settings.as_json()}
-    sharded = isinstance(source, DataFile) and is_sharded(source.path)
     if sharded:
-        hosts.check_alike({"data": described["sha256"], "settings": config["settings"]})
+        _check_alike(described, settings)
         if not hosts.is_first():
-            return _follow(folder, source, settings, on_progress)
-    with folder.opened(config, overwrite=overwrite, resume=resume) as resumed:
+            return _follow(source, settings, on_progress)
+    with ExitStack() as held:
+        opened = folder.opened(config, overwrite=overwrite, resume=resume)
+        resumed = agreed(lambda: held.enter_context(opened))
         target = _open_in(folder if resumed else None, source, settings, policy, on_progress)
-        if resumed and folder.finished:
+
+        def begin() -> dict[str, Any]:
+            if resumed and folder.finished:
+                return {}
+            if not resumed:
+                folder.begin(config | _as_collected(target))
+            with uncounted("saving", on_progress):  # before trials, for to collect it again may take longer
+                _keep_experience(folder, target)
+            if "resolved" not in folder.config():
+                with nullcontext() if resumed else folder.withdrawn_if_refused():
+                    prepared = _prepared(settings, target, on_progress)
+                folder.add_to_config(prepared)
+            return folder.config()
+
+        begun = told_by_first(begin)
+        if not begun:
             if sharded:
-                hosts.told_by_first(dict)
+                hosts.sent_by_first(folder.representation.read_bytes)
             return Outcome(load_representation(folder.representation), folder.result(), target)
-        if not resumed:
-            folder.begin(config | _as_collected(target))
-        with uncounted("saving", on_progress):  # before trials, for to collect it again may take longer
-            _keep_experience(folder, target)
-        if "resolved" not in folder.config():
-            with nullcontext() if resumed else folder.withdrawn_if_refused():
-                prepared = _prepared(settings, target, on_progress)
-            folder.add_to_config(prepared)
-        begun = hosts.told_by_first(folder.config) if sharded else folder.config()
         resolved = ResolvedSettings.from_json(begun["resolved"])
         tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
         representation, trained = learn_resolved(
@@ -156,14 +172,30 @@ def run(
     return Outcome(representation, result, target)
 
 
-def _follow(
-    folder: RunFolder, source: Source, settings: LearnSettings, on_progress: OnProgress | None
-) -> Outcome:
+def _alone(work: Callable[[], Result]) -> Result:
+    """In place of `hosts.agreed`, where no other process learns with this one."""
+    return work()
+
+
+def _is_of_job(source: Source) -> bool:
+    """Whether all processes of a job learn from it together: shards."""
+    return isinstance(source, DataFile) and is_sharded(source.path)
+
+
+def _check_alike(described: dict[str, Any], settings: LearnSettings) -> None:
+    hosts.check_alike({"data": described["sha256"]} | settings.as_json())
+
+
+def _follow(source: Source, settings: LearnSettings, on_progress: OnProgress | None) -> Outcome:
     """What a process does that is not the first: its part of every sum; it decides and writes nothing."""
+    hosts.agreed(lambda: None)  # that the first process may write to its folder
     target = _open_in(None, source, settings, None, on_progress)
     begun = hosts.told_by_first(dict)
     if not begun:  # for the run was finished before
-        return Outcome(load_representation(folder.representation), {}, target)
+        with TemporaryDirectory() as name:
+            file = Path(name) / RunFolder(Path(name)).representation.name
+            write_bytes(file, hosts.sent_by_first(bytes))
+            return Outcome(load_representation(file), {}, target)
     resolved = ResolvedSettings.from_json(begun["resolved"])
     tried = [Trial.from_json(trial) for trial in begun.get("tried", [])]
     representation, _ = learn_resolved(target, resolved, tried=tried, on_progress=on_progress)
