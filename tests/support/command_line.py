@@ -37,7 +37,8 @@ def refused(*arguments: str | Path) -> str:
 
 
 def _found_here() -> set[Path]:
-    """All that is in the working folder; of hidden folders, such as .venv, the names alone."""
+    """All that is in the working folder, but for bytecode; of hidden folders (.venv) the names alone."""
     found = set(Path.cwd().iterdir())
     folders = [path for path in found if path.is_dir() and not path.name.startswith(".")]
-    return found.union(*(folder.rglob("*") for folder in folders))
+    every = found.union(*(folder.rglob("*") for folder in folders))
+    return {path for path in every if "__pycache__" not in path.parts}

@@ -1,5 +1,7 @@
 import functools
+import importlib
 import json
+import linecache
 import subprocess
 import sys
 import textwrap
@@ -7,7 +9,8 @@ import textwrap
 import pytest
 
 import lapwing
-from lapwing.errors import CheckpointError, ConfigError
+from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.sweeps.grid import SweepRun
 from lapwing.sweeps.pools import pool_maker
 from lapwing.sweeps.sweep import RESULTS, learn_and_evaluate
 from tests.support import swept
@@ -44,6 +47,34 @@ def test_what_is_done_is_not_done_again_and_failures_only_when_asked(tmp_path):
     assert log.read_text().split() == ["1", "2", "3"]
     lapwing.sweep(swept.refuse_two, points[:2], out=out, jobs=1, retry=True)
     assert log.read_text().split() == ["1", "2", "3", "2"]
+
+
+def test_a_row_keeps_every_number():
+    result = {"seconds": 1, "error": 2, "width": 3, "result_width": 4, "area": 5}
+    row = SweepRun({"width": 6}, result=result, seconds=7.0).row()
+    assert sorted(map(str, row.values())) == ["1", "2", "3", "4", "5", "6", "7.0", "None"]
+    assert (row["width"], row["area"], row["seconds"], row["error"]) == (6, 5, 7.0, None)
+
+
+def module_with(folder, body):
+    """A module of its own whose function `f` has this body; it is imported anew."""
+    (folder / "own_sweep.py").write_text(f"def f(number):\n{body}\n")
+    sys.modules.pop("own_sweep", None)
+    linecache.clearcache()
+    importlib.invalidate_caches()
+    return importlib.import_module("own_sweep").f
+
+
+def test_results_of_before_the_function_was_changed_are_warned_of(tmp_path, monkeypatch, recwarn):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    out, grid = tmp_path / "out", {"number": [1, 2]}
+    lapwing.sweep(module_with(tmp_path, "    return number"), grid, out=out, jobs=1)
+    lapwing.sweep(module_with(tmp_path, "    # the same\n    return  number"), grid, out=out, jobs=1)
+    assert not recwarn
+    with pytest.warns(LapwingWarning, match="2 of 2"):
+        runs = lapwing.sweep(module_with(tmp_path, "    return -number"), grid, out=out, jobs=1)
+    assert [run.result for run in runs] == [1, 2]
 
 
 def test_a_worker_that_dies_fails_its_point_and_the_others_are_done():

@@ -1,9 +1,11 @@
 """Where the processes of `lapwing learn --hosts` meet, and how this one connects to the others."""
 
+import importlib
 import re
 import socket
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from lapwing.errors import ConfigError, HostsError
 
@@ -64,7 +66,8 @@ def connect(place: Place) -> None:
             f"hosts=auto found no job in the environment, such as that of SLURM ({error}); name the place: "
             "--hosts ADDRESS:PORT,NUMBER/COUNT"
         ) from error
-    _listen_towards(place.address or global_state.coordinator_address)
+    if coordinator := place.address or global_state.coordinator_address:
+        _listen_towards(coordinator)
 
 
 def _check_free(address: str) -> None:
@@ -86,9 +89,7 @@ def _listen_towards(coordinator: str) -> None:
     Debian's), where no other machine comes to. JAX has no setting for it, so the function that makes its
     collectives is given the address.
     """
-    from jax._src import xla_bridge
-
-    library = xla_bridge._jax
+    library: Any = importlib.import_module("jaxlib._jax")
     library.make_gloo_tcp_collectives = partial(
         library.make_gloo_tcp_collectives, hostname=address_towards(coordinator)
     )

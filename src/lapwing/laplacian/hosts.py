@@ -43,21 +43,23 @@ def agreed(work: Callable[[], Result]) -> Result:
     """
     if jax.process_count() == 1:
         return work()
-    error: Exception | None = None
+    done: Result | Exception
     try:
-        result = work()
-    except Exception as raised:
-        error = raised
-    for number, sentence in enumerate(gathered(_sentence(error).encode())):
+        done = work()
+    except Exception as error:
+        done = error
+    for number, sentence in enumerate(gathered(_sentence(done).encode())):
         if sentence:
-            raise HostsError(f"process {number}: {sentence.decode()}") from error
-    return result
+            cause = done if isinstance(done, Exception) else None
+            raise HostsError(f"process {number}: {sentence.decode()}") from cause
+    assert not isinstance(done, Exception)
+    return done
 
 
-def _sentence(error: Exception | None) -> str:
-    if error is None:
+def _sentence(done: object) -> str:
+    if not isinstance(done, Exception):
         return ""
-    return str(error) if isinstance(error, LapwingError) else f"{type(error).__name__}: {error}"
+    return str(done) if isinstance(done, LapwingError) else f"{type(done).__name__}: {done}"
 
 
 def told_by_first(value: Callable[[], Any]) -> Any:

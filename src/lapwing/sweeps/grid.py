@@ -25,6 +25,8 @@ class SweepRun:
     """What the function returned."""
     seconds: float | None = None
     error: str | None = None
+    made_by: str | None = None
+    """A digest of the function, or of the target's file, where there is one."""
 
     @property
     def finished(self) -> bool:
@@ -32,9 +34,22 @@ class SweepRun:
         return self.seconds is not None or self.error is not None
 
     def row(self) -> dict[str, Any]:
-        """Parameters, results, seconds and error side by side, as for pandas.DataFrame."""
+        """Parameters, results, seconds and error side by side, as for pandas.DataFrame.
+
+        A result is named `result_NAME` where `NAME` is taken: by a parameter, or as `seconds` or `error`.
+
+        Example:
+            >>> SweepRun({"dim": 5}, result={"dim": 4, "gap": 0.1}, seconds=2.0).row()
+            {'dim': 5, 'result_dim': 4, 'gap': 0.1, 'seconds': 2.0, 'error': None}
+        """
         results = self.result if isinstance(self.result, dict) else {"result": self.result}
-        return self.parameters | results | {"seconds": self.seconds, "error": self.error}
+        row, after = dict(self.parameters), {"seconds": self.seconds, "error": self.error}
+        for name, value in results.items():
+            column = name
+            while column in row or column in after or (column != name and column in results):
+                column = f"result_{column}"
+            row[column] = value
+        return row | after
 
 
 def points_of(grid: Grid) -> list[Point]:

@@ -1,7 +1,10 @@
 """`lapwing.sweep`: a function, or learning from a target, for every point of a grid."""
 
+import ast
+import hashlib
 import inspect
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -9,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lapwing import storage
-from lapwing.errors import ConfigError
+from lapwing.errors import ConfigError, LapwingWarning, warn
 from lapwing.progress import OnProgress
 from lapwing.sweeps.grid import Grid, Point, SweepRun, key_of, plain, points_of, read_runs, write_runs
 from lapwing.sweeps.local import find_function, in_worker, name_of, reference
@@ -63,6 +66,8 @@ def sweep(
         storage.make_folder(folder)
         stack.enter_context(storage.lock(folder))
         runs = read_runs(folder / RESULTS, name)
+        made_by = digest_of(function)
+        _warn_if_changed(folder / RESULTS, [runs.get(key_of(point)) for point in points], made_by)
         if retry:
             runs = {key: run for key, run in runs.items() if run.error is None}
         todo = {key_of(point): point for point in points if key_of(point) not in runs}
@@ -76,7 +81,8 @@ def sweep(
         def on_answer(task: Task, message: Message, seconds: float) -> None:
             nonlocal done
             done += 1
-            runs[task.run] = SweepRun(todo[task.run], error=message.get("error"), **message.get("result", {}))
+            result, error = message.get("result", {}), message.get("error")
+            runs[task.run] = SweepRun(todo[task.run], error=error, made_by=made_by, **result)
             write_runs(folder / RESULTS, name, runs.values())
             report()
 
@@ -87,6 +93,27 @@ def sweep(
         if tasks:
             work(tasks, make_pool(jobs, folder / "compiled"), on_answer)
         return [runs[key_of(point)] for point in points]
+
+
+def digest_of(function: Callable[..., Any] | str) -> str | None:
+    """A digest of a function's code, whatever its layout, or of a target's file; None if there is neither."""
+    if isinstance(function, str):
+        return storage.file_sha256(Path(function)) if storage.is_file(Path(function)) else None
+    try:
+        code = ast.dump(ast.parse(textwrap.dedent(inspect.getsource(function))))
+    except (OSError, TypeError, SyntaxError):  # made where no file holds it
+        return None
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _warn_if_changed(path: Path, runs: Sequence[SweepRun | None], made_by: str | None) -> None:
+    earlier = [run for run in runs if run is not None and made_by and run.made_by not in (None, made_by)]
+    if earlier:
+        warn(
+            f"{path}: {len(earlier)} of {len(runs)} points are results of before the function or the target "
+            "was changed; delete that file, or choose another out, to do them again",
+            LapwingWarning,
+        )
 
 
 def measured_call(
