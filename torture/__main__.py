@@ -17,7 +17,7 @@ from torture.tally import Tally, read_tallies, write_tallies
 PARTS = (
     *(f"kills:{kind}" for kind in ("learn", "dqn", "ddpg", "reach", "reproduce", "hosts")),
     *("corruptions", "configurations:api", "configurations:command", "configurations:run"),
-    *("malformed", "disk_full", "folders"),
+    *("malformed", "disk_full", "disk_full:hosts", "folders"),
     *(f"memory:{kind}" for kind in ("learn", "online", "steps")),
 )
 

@@ -1,10 +1,15 @@
-"""A disk that is full at the first write of a command, at the second, and so on; then the command again."""
+"""A disk that is full at the first write of a command, at the second, and so on; then the command again.
+
+The disk of `lapwing learn --hosts`, which writes in a process of its own, is a real small one.
+"""
 
 import errno
 import os
+import random
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -17,7 +22,9 @@ import lapwing
 from lapwing import storage
 from lapwing.runs.folder import RunFolder
 from tests.support.command_line import called
+from tests.support.jobs import sharded_walks
 from tests.support.walks import reflected
+from torture.kills import essence, job
 from torture.tally import REFUSED, SAME, Tally
 
 
@@ -39,6 +46,7 @@ class Command(NamedTuple):
 
 OUT = Path("out")
 _AGENT = ("--evaluate-every", "20", "--hidden", "8", "--batch", "8")
+_IN_ARENA = ("--hidden", "8", "--batch", "8", "--evaluate-every", "160")
 _LEARN = ("learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", "4", "--hidden", "8")
 _CELL = ("--only", "input=index", "n=100", "method=transitions-2017", "--seeds", "1", "--jobs", "1")
 COMMANDS = {
@@ -53,13 +61,22 @@ COMMANDS = {
     "train": Command(
         ("train", "TwoRoom", "--reward", "l2", "--random-steps", "60", "--steps", "40", *_AGENT)
     ),
+    "arena": Command(
+        ("train", "PointUMaze", "--reward", "l2", "--random-steps", "1600", "--steps", "160", *_IN_ARENA)
+    ),
     "reach": Command(("reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60")),
 }
 OVER = ("solve", "options", "learn", "train", "reach")
 """Those that also replace a finished run."""
 KINDS = (*((kind, False) for kind in COMMANDS), *((kind, True) for kind in OVER))
-TRIES = {"disk_full": 400}
-ABOUT = {"disk_full": "no space left at the k-th write of a command, for every k; then the command again"}
+TRIES = {"disk_full": 400, "disk_full:hosts": 12}
+ABOUT = {
+    "disk_full": "no space left at the k-th write of a command, for every k; then the command again",
+    "disk_full:hosts": "`lapwing learn --hosts` on disks of 1/12, 2/12, ... of what it writes; then `--resume`",
+}
+STEPS = 200
+MARGIN = 1 << 16
+"""Of a disk, for what is written beside a finished run's files."""
 
 
 class FullDisk:
@@ -108,6 +125,9 @@ class FullDisk:
 
 def attempts(part: str, tally: Tally) -> Iterator[str]:
     """Every k of every command; those made before are passed over."""
+    if part.endswith(":hosts"):
+        yield from _on_hosts(tally)
+        return
     before, number = Path.cwd(), 0
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
@@ -154,6 +174,40 @@ def _attempt(kind: str, overwrite: bool, k: int) -> tuple[str, bool]:
     with FullDisk(10**9):
         code, _, err = called(*command.line(*again))
     return (REFUSED if code == 0 else f"{kind} {k}: not done again: {err[-200:]}"), False
+
+
+def _on_hosts(tally: Tally) -> Iterator[str]:
+    """Process 0 writes to a disk that is too small, and then to the same one made larger."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, chance = Path(name), random.Random(0)
+        shards, disk = sharded_walks(folder, 2), folder / "disk"
+        disk.mkdir()
+        assert job(folder / "whole", shards, None, chance, STEPS)[0] == [0, 0]
+        wanted, whole = essence("hosts", folder / "whole"), _bytes_in(folder / "whole")
+        for number in range(tally.tries, TRIES["disk_full:hosts"]):
+            size = max(4096, whole * (number + 1) // TRIES["disk_full:hosts"])
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=True)
+            try:
+                yield _small_disk(disk, whole, lambda: job(disk / "run", shards, None, chance, STEPS), wanted)
+            finally:
+                subprocess.run(["umount", disk], check=True)
+
+
+def _small_disk(disk: Path, whole: int, begin: Callable[[], Any], wanted: object) -> str:
+    codes, said = begin()
+    if codes not in ([2, 2], [0, 0]) or "Traceback" in "".join(said):
+        return f"hosts: exit codes {codes}: {said[0][-200:]}"
+    if codes == [2, 2] and "full" not in said[0] and "space" not in said[0]:
+        return f"hosts: {said[0][-200:]}"
+    subprocess.run(["mount", "-o", f"remount,size={2 * whole + MARGIN}", disk], check=True)
+    again, said = begin()
+    if again != [0, 0] or essence("hosts", disk / "run") != wanted:
+        return f"hosts: not done again: {again} {said[0][-200:]}"
+    return SAME if codes == [0, 0] else REFUSED
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _model(out: Path) -> Path:

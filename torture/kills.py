@@ -87,7 +87,7 @@ def attempts(part: str, tally: Tally) -> Iterator[str]:
             assert zygote.run([*command, str(folder / "warm")])
             began = time.monotonic()
             assert zygote.run([*command, str(folder / "whole")])
-            lifetime, wanted = time.monotonic() - began, _essence(kind, folder / "whole")
+            lifetime, wanted = time.monotonic() - began, essence(kind, folder / "whole")
             for number in range(10**6):
                 out, kills = folder / f"run-{number}", 0
                 while kills < KILLS_A_RUN and not zygote.run(
@@ -107,12 +107,12 @@ def attempts(part: str, tally: Tally) -> Iterator[str]:
 def _ended(kind: str, zygote: processes.Zygote, command: list[str], out: Path, wanted: object) -> str:
     try:
         zygote.run(command)
-        return SAME if _essence(kind, out) == wanted else f"{out.name} has other bits"
+        return SAME if essence(kind, out) == wanted else f"{out.name} has other bits"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[-300:]}"
 
 
-def _essence(kind: str, out: Path) -> object:
+def essence(kind: str, out: Path) -> object:
     """What a finished run holds, without times."""
     if kind == "reproduce":
         with (out / "fig3.csv").open(newline="") as file:
@@ -132,21 +132,21 @@ def _on_hosts(seed: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shards = sharded_walks(folder, 2)
-        assert _job(folder / "whole", shards, None, chance) == [0, 0]
-        wanted = _essence("hosts", folder / "whole")
+        assert job(folder / "whole", shards, None, chance)[0] == [0, 0]
+        wanted = essence("hosts", folder / "whole")
         for number in range(10**6):
             out = folder / f"run-{number}"
-            codes = _job(out, shards, chance.randrange(2), chance)
-            if codes not in ([2, 2], [0, 0]):
-                yield f"exit codes {codes}"
+            codes, said = job(out, shards, chance.randrange(2), chance)
+            if codes not in ([2, 2], [0, 0]) or "Traceback" in "".join(said):
+                yield f"exit codes {codes}: {said}"
                 continue
-            assert _job(out, shards, None, chance) == [0, 0]
-            yield SAME if _essence("hosts", out) == wanted else f"{out.name} has other bits"
+            assert job(out, shards, None, chance)[0] == [0, 0]
+            yield SAME if essence("hosts", out) == wanted else f"{out.name} has other bits"
 
 
-def _job(out: Path, shards: Path, killed: int | None, chance: random.Random) -> list[int]:
-    """The exit codes of two processes, after the child of one was killed."""
-    port, words = free_port(), ["--steps", "2000", "--resume"]
+def job(out: Path, shards: Path, killed: int | None, chance: random.Random) -> tuple[list[int], list[str]]:
+    """The exit codes of two processes, after the child of one was killed, and what they said."""
+    port, words = free_port(), ["--steps", str(steps), "--resume"]
     begun = [start_learning(shards, out, port, number, 2, *words) for number in range(2)]
     if killed is not None:
         parent = begun[killed].pid
@@ -155,5 +155,4 @@ def _job(out: Path, shards: Path, killed: int | None, chance: random.Random) -> 
         for child in children.read_text().split()[-1:] if children.exists() else []:
             os.kill(int(child), signal.SIGKILL)
     said = [process.communicate(timeout=300)[1] for process in begun]
-    assert not any("Traceback" in text for text in said), said
-    return [process.returncode for process in begun]
+    return [process.returncode for process in begun], said
