@@ -72,7 +72,7 @@ KINDS = (*((kind, False) for kind in COMMANDS), *((kind, True) for kind in OVER)
 TRIES = {"disk_full": 400, "disk_full:hosts": 12}
 ABOUT = {
     "disk_full": "no space left at the k-th write of a command, for every k; then the command again",
-    "disk_full:hosts": "`lapwing learn --hosts` on disks of 1/12, 2/12, ... of what it writes; then `--resume`",
+    "disk_full:hosts": "`lapwing learn --hosts` on disks of 1/12, 2/12, ... of its size; then `--resume`",
 }
 STEPS = 200
 MARGIN = 1 << 16

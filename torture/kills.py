@@ -144,7 +144,9 @@ def _on_hosts(seed: int) -> Iterator[str]:
             yield SAME if essence("hosts", out) == wanted else f"{out.name} has other bits"
 
 
-def job(out: Path, shards: Path, killed: int | None, chance: random.Random) -> tuple[list[int], list[str]]:
+def job(
+    out: Path, shards: Path, killed: int | None, chance: random.Random, steps: int = 2_000
+) -> tuple[list[int], list[str]]:
     """The exit codes of two processes, after the child of one was killed, and what they said."""
     port, words = free_port(), ["--steps", str(steps), "--resume"]
     begun = [start_learning(shards, out, port, number, 2, *words) for number in range(2)]
