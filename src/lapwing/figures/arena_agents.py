@@ -38,8 +38,8 @@ class Panel:
 PANELS = (
     Panel("PointUMaze", "soft", 60_000, QUICK_STEPS["Point"], 2_000),
     Panel("PointHookMaze", "commute", 60_000, QUICK_STEPS["Point"], 2_000),
-    Panel("AntUMaze", "commute", 1_000_000, QUICK_STEPS["Ant"], 20_000),
-    Panel("AntHookMaze", "commute", 1_000_000, QUICK_STEPS["Ant"], 20_000),
+    Panel("AntUMaze", "commute", 2_000_000, QUICK_STEPS["Ant"], 20_000),
+    Panel("AntHookMaze", "commute", 2_000_000, QUICK_STEPS["Ant"], 20_000),
 )
 
 
