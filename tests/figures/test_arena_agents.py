@@ -42,7 +42,7 @@ def test_the_arenas_and_rewards_that_are_compared():
     assert arena_agents.REWARDS == REWARDS
 
 
-@pytest.mark.parametrize(("preset", "steps"), [("paper", 1_000_000), ("quick", 300_000)])
+@pytest.mark.parametrize(("preset", "steps"), [("paper", 2_000_000), ("quick", 300_000)])
 def test_the_preset_says_how_long_agents_learn(preset, steps):
     assert ANT.steps_of(preset) == steps
     assert settings_of(arena_run("fig5", preset, ANT, "mix", 0)).steps == steps
