@@ -132,6 +132,15 @@ def test_what_is_not_finite_is_refused():
         train_on_env(OneStep, settings(actor_rate=1e38, critic_rate=1e38))
 
 
+@pytest.mark.parametrize("method", ["reset", "step"])
+def test_what_an_environment_raises_is_told_with_its_place(method):
+    def fail(*_, **__):
+        raise RuntimeError("motor 3 is broken")
+
+    with pytest.raises(ConfigError, match=r"motor 3 is broken .*test_ddpg_gym\.py, line"):
+        train_on_env(type("Broken", (OneStep,), {method: fail}), settings())
+
+
 def test_the_same_seed_gives_the_same_actor_and_reports_in_moderation():
     told: list[int] = []
     actors = []

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 
 from lapwing.agents.replay_buffer import ReplayBuffer, Transitions
+from lapwing.data.rollouts import raised_by_env
 from lapwing.errors import DatasetError
 
 Reward = Callable[[Any, Any, Any], Any]
@@ -53,14 +54,20 @@ class Player:
     def begin(self) -> None:
         """Start the next episode."""
         seed = int(np.random.default_rng([self.seed, 2, self.begun]).integers(2**31))
-        observation, _ = self.env.reset(seed=seed)
+        try:
+            observation, _ = self.env.reset(seed=seed)
+        except Exception as error:
+            raise raised_by_env(error) from error
         self.begun, self.over = self.begun + 1, False
         self.observation = self._checked(observation)
 
     def step(self, action: Any) -> Transitions:
         """One transition, after which the episode may be over."""
         here = self.observation
-        observation, reward, terminated, truncated, _ = self.env.step(self.take(action))
+        try:
+            observation, reward, terminated, truncated, _ = self.env.step(self.take(action))
+        except Exception as error:
+            raise raised_by_env(error) from error
         there = self._checked(observation)
         reward = float(reward if self.reward is None else self.reward(here, there, terminated))
         if not np.isfinite(reward):

@@ -57,7 +57,7 @@ def step_single(
                 add_action(_copy_of(action))  # a policy may write its next one over it
             returned = env.step(action)
         except Exception as error:
-            raise _raised(error) from error
+            raise raised_by_env(error) from error
         try:
             observation, reward, terminated, truncated, _ = returned
         except (TypeError, ValueError):
@@ -196,7 +196,7 @@ def step_vector(
             steps.actions.append(_copy_of(action))
             observations, rewards, terminated, truncated, infos = env.step(action)
         except Exception as error:
-            raise _raised(error) from error
+            raise raised_by_env(error) from error
         steps.rewards.append(_copy_of(rewards))
         steps.moved.append(~begins)
         rows, over = _copied(view, observations), np.logical_or(terminated, truncated)
@@ -264,7 +264,7 @@ def autoreset_mode(env: VectorEnv) -> AutoresetMode:
     return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 
-def _raised(error: Exception) -> LapwingError:
+def raised_by_env(error: Exception) -> LapwingError:
     """What is said of an environment, or a policy, that fails; its own traceback comes with it."""
     if isinstance(error, LapwingError):
         return error
@@ -280,7 +280,7 @@ def _reset(env: gymnasium.Env | VectorEnv, seed: int | None = None) -> Any:
     try:
         returned: Any = env.reset() if seed is None else env.reset(seed=seed)
     except Exception as error:
-        raise _raised(error) from error
+        raise raised_by_env(error) from error
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise _old_interface("reset", returned, "(observation, info)")
     return returned[0]
