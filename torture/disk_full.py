@@ -71,7 +71,7 @@ COMMANDS = {
     ),
     "reach": Command(("reach", "TwoRoom", "--transitions", "5000", "--dim", "5", "--landmarks", "60")),
 }
-OVER = ("solve", "options", "learn", "train", "reach")
+OVER = ("options", "learn", "train", "reach")
 """Those that also replace a finished run."""
 KINDS = (*((kind, False) for kind in COMMANDS), *((kind, True) for kind in OVER))
 TRIES = {"disk_full": 400, "disk_full:hosts": 12}
