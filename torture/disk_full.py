@@ -39,9 +39,6 @@ class Command(NamedTuple):
     resumes: bool = True
     """Whether it has --resume; the others begin again."""
 
-    other: tuple[str, ...] = ("--seed", "1")
-    """What makes the finished run another one, where it is to be replaced."""
-
     def line(self, *more: str) -> list[str]:
         """The words to call."""
         return [*self.words, *(["--out", str(OUT)] if self.out else []), *more]
@@ -54,7 +51,8 @@ _LEARN = ("learn", "TwoRoom", "--transitions", "2000", "--dim", "3", "--steps", 
 _CELL = ("--only", "input=index", "n=100", "method=transitions-2017", "--seeds", "1", "--jobs", "1")
 COMMANDS = {
     "solve": Command(
-        ("solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"), resumes=False, other=("--gamma", "0.9")
+        ("solve", "TwoRoom", "--reward", "goal=1,1", "--dim", "10"),
+        resumes=False,
     ),
     "shard": Command(("data", "shard", "walks", "--shards", "2"), resumes=False),
     "audit": Command(("audit", "TwoRoom"), resumes=False),
@@ -156,7 +154,7 @@ def _attempt(kind: str, overwrite: bool, k: int) -> tuple[str, bool]:
     """What became of it, and whether the disk was large enough."""
     command = COMMANDS[kind]
     shutil.rmtree(OUT, ignore_errors=True)
-    first = command.line(*command.other) if overwrite else [*command.prepared, "--out", str(OUT)]
+    first = command.line("--seed", "1") if overwrite else [*command.prepared, "--out", str(OUT)]
     if overwrite or command.prepared:
         with FullDisk(10**9):
             code, _, err = called(*first)
