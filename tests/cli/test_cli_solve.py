@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lapwing.cli.main import main
+from lapwing.solving.files import NAME
 from tests.support.command_line import called, refused
 from tests.support.exact import fewest_moves, free_cells, moves, text_of
 
@@ -67,3 +68,14 @@ def test_mistakes_are_one_sentence(elsewhere, words, named):
 
 def test_a_run_has_its_own_dim(four_room_run, elsewhere):
     assert "dim" in refused("solve", four_room_run, "--reward", "goal=1,1", "--dim", "7")
+
+
+def test_a_policy_is_replaced_only_when_asked(four_room_run, tmp_path):
+    out = tmp_path / "out"
+    assert called("solve", four_room_run, "--reward", "goal=1,1", "--out", out)[0] == 0
+    before = (out / NAME).read_bytes()
+    again = ("solve", four_room_run, "--reward", "goal=1,2", "--out", out)
+    assert "--overwrite" in refused(*again)
+    assert (out / NAME).read_bytes() == before
+    assert called(*again, "--overwrite")[0] == 0
+    assert (out / NAME).read_bytes() != before

@@ -199,6 +199,8 @@ class Solve:
         Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: runs/MAZE-solve)")
     ] = None
     """Output folder of the policy and the figure."""
+    overwrite: bool = False
+    """Replace the policy in the folder."""
     json: bool = False
     """Print the result as one line of JSON on standard output."""
 

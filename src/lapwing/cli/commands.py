@@ -171,6 +171,10 @@ def _solve(command: Solve) -> None:
 
     if not command.target or command.reward is None:
         raise ConfigError("name a maze and a reward: lapwing solve FourRoom --reward goal=1,1")
+    if command.out and storage.is_file(command.out / NAME) and not command.overwrite:
+        raise ConfigError(
+            f"{command.out} holds a policy; choose another --out, or replace it with --overwrite"
+        )
     start = None if command.start is None else read_cell(command.start, "start")
     console = stderr_console()
     with progress_bar(console) as on_progress:
