@@ -48,7 +48,10 @@ def agreed(work: Callable[[], Result]) -> Result:
         done = work()
     except Exception as error:
         done = error
-    for number, sentence in enumerate(gathered(_sentence(done).encode())):
+    told = gathered(_sentence(done).encode())
+    if isinstance(done, Exception) and not isinstance(done, LapwingError | OSError):
+        raise done  # a mistake of lapwing's, whose traceback is wanted
+    for number, sentence in enumerate(told):
         if sentence:
             cause = done if isinstance(done, Exception) else None
             raise HostsError(f"process {number}: {sentence.decode()}") from cause
