@@ -53,6 +53,7 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_one_process_resumes_i
         assert printed == ""
         assert "--resume" in said
         assert "Traceback" not in said
+    assert "signal 9" in said
     reached = max(int(path.stem.split("-")[1]) for path in out.glob("checkpoint-*"))
     settings: dict[str, Any] = PAIRWISE | {"steps": 20_000}
     with pytest.raises(Interrupted):
@@ -66,6 +67,22 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_one_process_resumes_i
     assert RunFolder(out).metrics()[-1]["step"] > reached
 
 
+@pytest.mark.parametrize("connected", [False, True])
+def test_an_interrupt_ends_a_process_at_once_and_quietly(tmp_path, connected):
+    shards, out, port = sharded_walks(tmp_path, 2), tmp_path / "run", free_port()
+    begun = [start_learning(shards, out, port, n, 2, "--steps", "400000") for n in range(1 + connected)]
+    while connected and not list(out.glob("checkpoint-*")):
+        assert begun[0].poll() is None
+        time.sleep(0.05)
+    time.sleep(0 if connected else 3)
+    begun[0].send_signal(signal.SIGINT)
+    _, said = begun[0].communicate(timeout=40)
+    assert begun[0].returncode == 130, said
+    assert "Traceback" not in said
+    assert ("--resume" in said) == connected
+    ended(begun[1:], 2)
+
+
 def test_processes_that_do_not_come_are_waited_for_as_long_as_is_said(tmp_path, monkeypatch):
     shards, read = sharded_walks(tmp_path, 2), hosts.read_place
     monkeypatch.setattr(hosts, "read_place", lambda text: replace(read(text), seconds=1))
@@ -77,7 +94,15 @@ def test_processes_that_do_not_come_are_waited_for_as_long_as_is_said(tmp_path, 
     assert "127.0.0.1" in err
 
 
-PLACES = ["", "here", "10.0.0.1,0/2", "10.0.0.1:99,2/2", "10.0.0.1:99,-1/2", "10.0.0.1:99999,0/2"]
+PLACES = [
+    "",
+    "here",
+    "10.0.0.1,0/2",
+    "10.0.0.1:99,2/2",
+    "10.0.0.1:99,-1/2",
+    "10.0.0.1:99999,0/2",
+    "::1:9999,0/2",
+]
 
 
 @pytest.mark.parametrize("text", PLACES)

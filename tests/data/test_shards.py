@@ -99,3 +99,24 @@ def test_the_command_line(walks, elsewhere):
     assert '"shards": 2' in out
     assert shard_count(elsewhere / "parts") == 2
     assert "shard-000" in refused("data", "inspect", "parts")
+
+
+def test_arrays_of_other_names_are_sharded_by_the_names_that_are_given(tmp_path, elsewhere):
+    seen = np.random.default_rng(0).normal(size=(12, 2)).astype(np.float32)
+    np.savez(tmp_path / "keyed.npz", obs=seen, done=np.arange(12) % 4 == 3)
+    words = ("data", "shard", tmp_path / "keyed.npz", "--shards", "3")
+    assert "observations" in refused(*words)
+    code, _, said = called(*words, "--keys", "observations=obs", "ends=done")
+    assert code == 0, said
+    assert shard_count(tmp_path / "keyed-shards") == 3
+
+
+def test_a_name_with_a_dot_keeps_it(walks):
+    assert shard(walks.rename(walks.with_name("walks.v2")), 2).name == "walks.v2-shards"
+
+
+def test_a_folder_that_holds_no_experience_is_no_shard(walks):
+    folder = shard(walks, 2)
+    (folder / "shard-001" / MANIFEST).write_text("{}")
+    with pytest.raises(DatasetError, match="shard-001"):
+        join_shards(folder)

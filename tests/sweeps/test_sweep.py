@@ -2,17 +2,20 @@ import functools
 import importlib
 import json
 import linecache
+import shutil
 import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
 import lapwing
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
 from lapwing.sweeps.grid import SweepRun
+from lapwing.sweeps.local import name_of
 from lapwing.sweeps.pools import pool_maker
-from lapwing.sweeps.sweep import RESULTS, learn_and_evaluate
+from lapwing.sweeps.sweep import RESULTS, digest_of, learn_and_evaluate
 from tests.support import swept
 from tests.support.command_line import refused
 
@@ -77,6 +80,36 @@ def test_results_of_before_the_function_was_changed_are_warned_of(tmp_path, monk
     assert [run.result for run in runs] == [1, 2]
 
 
+def test_what_a_target_is_made_of_is_in_its_digest(tmp_path):
+    """A data file, a folder of data, and the file of an environment; other targets have none."""
+    found = []
+    for seed in (0, 1):
+        walks = np.random.default_rng(seed).normal(size=(3, 9, 2)).astype(np.float32)
+        shutil.rmtree(tmp_path / "walks", ignore_errors=True)
+        lapwing.save_episodes(tmp_path / "walks", walks)
+        (tmp_path / "env.py").write_text(f"SEED = {seed}\n")
+        (tmp_path / "walks.npz").write_bytes(bytes([seed]))
+        names = (tmp_path / "walks", f"gym:{tmp_path}/env.py:Env", tmp_path / "walks.npz")
+        found.append([digest_of(str(name)) for name in names])
+    assert None not in found[0]
+    assert not set(found[0]) & set(found[1])
+    assert digest_of("FourRoom") is None
+
+
+def test_what_a_function_holds_is_in_its_digest():
+    def made(factor):
+        def multiply(number):
+            return factor * number
+
+        return multiply
+
+    assert digest_of(made(2)) == digest_of(made(2))
+    assert digest_of(made(2)) != digest_of(made(3))
+    two, three = (functools.partial(swept.area, width=width) for width in (2, 3))
+    assert digest_of(two) != digest_of(three)
+    assert name_of(functools.partial(swept.area, width=2)) == name_of(functools.partial(swept.area, width=2))
+
+
 def test_a_worker_that_dies_fails_its_point_and_the_others_are_done():
     runs = lapwing.sweep(swept.fall_over, {"number": [1, 2]}, jobs=1)
     assert "signal 9" in runs[0].error
@@ -125,15 +158,40 @@ def test_a_function_of_a_script_is_found_and_a_kill_loses_nothing(tmp_path):
     assert again.stdout == "[1, 4, 9]\n", again.stderr
 
 
-def test_a_script_without_a_guard_is_told_of_it(tmp_path):
+GUARDED = """
+import sys
+import lapwing
+
+FACTOR = int(sys.argv[1])
+
+def scaled(number):
+    return number * FACTOR
+
+if __name__ == "__main__":
+    print([run.result for run in lapwing.sweep(scaled, {"number": [1, 2]}, jobs=1)])
+"""
+
+
+@pytest.mark.parametrize("words", [["own.py"], ["-m", "own"]], ids=["script", "module"])
+def test_workers_see_the_words_of_the_command_line(tmp_path, words):
+    (tmp_path / "own.py").write_text(GUARDED)
+    done = subprocess.run(
+        [sys.executable, *words, "10"], cwd=tmp_path, timeout=120, capture_output=True, text=True
+    )
+    assert done.stdout == "[10, 20]\n", done.stderr
+
+
+def test_a_script_without_a_guard_is_told_of_it_and_nothing_is_kept(tmp_path):
     """Its call of `sweep` is met again by every worker that looks for the function."""
     script = tmp_path / "bare.py"
     script.write_text(
         "import lapwing\n\ndef same(number):\n    return number\n\n"
-        "print(lapwing.sweep(same, {'number': [1]}, jobs=1)[0].error)\n"
+        "lapwing.sweep(same, {'number': [1]}, jobs=1, out='out')\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
-    assert "__main__" in done.stdout, done.stderr
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "ConfigError" in done.stderr
+    assert "__main__" in done.stderr
+    assert not (tmp_path / "out" / RESULTS).exists()
 
 
 @pytest.mark.parametrize(
@@ -147,6 +205,12 @@ def test_a_script_without_a_guard_is_told_of_it(tmp_path):
         (swept.told, {"number": [float("nan")]}, {}, "nan"),
         (swept.told, {"number": [object()]}, {}, "object"),
         (swept.told, {"number": [1]}, {"jobs": 0}, "jobs"),
+        (swept.told, {"number": [1]}, {"jobs": "2"}, "jobs"),
+        (swept.told, None, {}, "grid"),
+        (swept.told, ["number"], {}, "grid"),
+        (None, {"number": [1]}, {}, "function"),
+        ("FourRoom", {"target": ["TwoRoom"]}, {}, "target"),
+        (swept.told, {"number": [1]}, {"on": None}, "on must"),
         (swept.told, {"number": [1]}, {"on": "moon"}, "moon"),
     ],
 )

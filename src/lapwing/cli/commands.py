@@ -74,14 +74,19 @@ def _data(command: Data) -> None:
 
 def _shard(command: Data) -> None:
     from lapwing.cli.progress import progress_bar, stderr_console
+    from lapwing.data.files import as_keys
     from lapwing.data.shards import shard
     from lapwing.progress import within
 
     if command.shards is None:
         raise ConfigError("shards must be given: lapwing data shard FOLDER --shards 8")
+    if command.observation_key is not None:
+        raise ConfigError("observation_key only works with lapwing data inspect; leave it out")
     console = stderr_console()
     with progress_bar(console) as on_progress:
-        folder = shard(command.source, command.shards, command.out, on_shard=within("sharding", on_progress))
+        on_shard = within("sharding", on_progress)
+        keys = as_keys(command.keys)
+        folder = shard(command.source, command.shards, command.out, keys=keys, on_shard=on_shard)
     console.print(f"{folder}: {command.shards} shards; {program()} learn {folder}", soft_wrap=True)
     if command.json:
         print(json.dumps({"folder": str(folder), "shards": command.shards}))

@@ -5,7 +5,9 @@ done in a child, and the parent reports in one sentence how it ended.
 """
 
 import multiprocessing
+import multiprocessing.context
 import os
+import signal
 import sys
 import threading
 import time
@@ -24,6 +26,9 @@ SECONDS_FOR_OTHERS = 1.0
 """A process that refuses its work stays so long, so that the others can say the same before they lose it."""
 SECONDS_TO_STOP = 10
 """After Ctrl-C a child has so long to end by itself."""
+SECONDS_TO_NOTICE = 1
+"""What reached this process alone is sent on to the child after so long."""
+INTERRUPTED = 130
 LOST = 75
 """The exit code of a child that has lost another process."""
 WORDS_OF_LOSS = ("Gloo", "gloo", "coordination", "heartbeat")
@@ -44,25 +49,45 @@ def learn_on_hosts(command: Learn) -> NoReturn:
     spawning = multiprocessing.get_context("spawn")
     connected = spawning.Event()
     child = spawning.Process(target=_work, args=(replace(command, hosts=None), place, connected))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child's too, until it is connected
     child.start()
+    signal.signal(signal.SIGINT, before)
     try:
         child.join()
-    except KeyboardInterrupt:  # the child has it too, and says so
-        child.join(SECONDS_TO_STOP)
-        child.kill()
-        child.join()
-    if child.exitcode in (0, 1, 2, 130):
+    except KeyboardInterrupt:
+        _stop(child, connected.is_set())
+        print("lapwing: interrupted", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
+    if child.exitcode in (0, 1, 2, INTERRUPTED):
         raise SystemExit(child.exitcode)
+    again = (
+        f"start all again with --out {command.out or 'RUN'} --resume, in any number that divides the shards"
+    )
+    if child.exitcode is not None and child.exitcode < 0 and child.exitcode != -signal.SIGABRT:
+        raise HostsError(
+            f"this process was ended by signal {-child.exitcode} (9: often for want of memory); {again}"
+        )
     if not connected.is_set():
         named = place.address or "the address that the environment names"
         raise HostsError(
             f"not all processes of the job met at {named} within {place.seconds} seconds; start all of "
-            "them, with the address of process 0, and look whether its port is free and open"
+            "them, with the address of process 0 and the same number of processes, and look whether its port "
+            "is free and open"
         )
     raise HostsError(
-        "a process of the job was lost, so this one has ended; look at what the others say, then start all "
-        f"again with --out {command.out or 'RUN'} --resume, in any number that divides the shards"
+        f"a process of the job was lost, so this one has ended; look at what the others say, then {again}"
     )
+
+
+def _stop(child: multiprocessing.context.SpawnProcess, connected: bool) -> None:
+    """End a child after Ctrl-C, of which it knows if the whole group was interrupted."""
+    if connected:
+        child.join(SECONDS_TO_NOTICE)
+        if child.is_alive() and child.pid:
+            os.kill(child.pid, signal.SIGINT)
+        child.join(SECONDS_TO_STOP)
+    child.kill()
+    child.join()
 
 
 def _work(command: Learn, place: Place, connected: Any) -> NoReturn:
@@ -97,6 +122,7 @@ def _learn(command: Learn, place: Place, connected: Any) -> None:
     settings = command.settings()
     connect(place)
     connected.set()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         check_alike({"number of processes": place.count or jax.process_count()})
         if jax.process_index() == 0:

@@ -36,11 +36,11 @@ def read_place(text: str) -> Place:
     """
     if text == "auto":
         return Place()
-    found = re.fullmatch(r"(\S+):(\d{1,5}),(\d+)/(\d+)", text)
+    found = re.fullmatch(r"([^\s:]+|\[[\da-fA-F:.]+\]):(\d{1,5}),(\d+)/(\d+)", text)
     if found is None or int(found[3]) >= int(found[4]) or not 0 < int(found[2]) <= MOST_PORTS:
         raise ConfigError(
             f"hosts must be auto or ADDRESS:PORT,NUMBER/COUNT, with a port of 1 to {MOST_PORTS} and numbers "
-            f"from 0, such as 10.0.0.5:1234,0/4, not {text!r}"
+            f"from 0, such as 10.0.0.5:1234,0/4 or [::1]:1234,0/4, not {text!r}"
         )
     return Place(f"{found[1]}:{found[2]}", int(found[3]), int(found[4]))
 
@@ -50,8 +50,10 @@ def connect(place: Place) -> None:
     import jax
     from jax._src.distributed import global_state  # the coordinator that `auto` found is nowhere else
 
-    if place.number == 0 and place.address:
-        _check_free(place.address)
+    if place.address:
+        address_towards(place.address)  # refuses one that leads nowhere before the others are waited for
+        if place.number == 0:
+            _check_free(place.address)
     try:
         jax.distributed.initialize(
             place.address,

@@ -29,7 +29,7 @@ from lapwing.storage import (
 
 MANIFEST, UNFINISHED = "manifest.json", ".unfinished"
 FORMAT = 1
-_KIND, SHARDS = "lapwing experience", "lapwing shards"
+EXPERIENCE, SHARDS = "lapwing experience", "lapwing shards"
 _FILES = tuple(f"{name}.npy" for name in (*FIELDS, "lengths", "table"))
 
 
@@ -96,7 +96,12 @@ def save_episodes(folder: str | Path, episodes: Iterable[ArrayLike | Mapping[str
     _seal(seen.digest, (seen.rows, *seen.shape), lengths, None)
     for column in others:
         seen.digest.update(column.described().encode() + column.digest.digest())
-    manifest = {"kind": _KIND, "format": FORMAT, "version": __version__, "sha256": seen.digest.hexdigest()}
+    manifest = {
+        "kind": EXPERIENCE,
+        "format": FORMAT,
+        "version": __version__,
+        "sha256": seen.digest.hexdigest(),
+    }
     write_json(folder / MANIFEST, manifest)
     remove(folder / UNFINISHED)
     return load_folder(folder)
@@ -139,7 +144,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise DatasetError(
             f"{folder} holds shards, which lapwing learn takes; name one of them, {folder / 'shard-000'}"
         )
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
+    if not isinstance(manifest, dict) or manifest.get("kind") != EXPERIENCE:
         raise DatasetError(
             f"{folder / MANIFEST} does not describe experience; lapwing.save_episodes writes it"
         )

@@ -3,7 +3,7 @@
 A shard is read by one process. The manifest of the whole, written last, holds the digest of each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,15 @@ from lapwing._version import __version__
 from lapwing.data.episodes import FIELDS
 from lapwing.data.experience import Experience
 from lapwing.data.files import load_experience
-from lapwing.data.folders import MANIFEST, SHARDS, UNFINISHED, kind_of_folder, load_folder, save_episodes
+from lapwing.data.folders import (
+    EXPERIENCE,
+    MANIFEST,
+    SHARDS,
+    UNFINISHED,
+    kind_of_folder,
+    load_folder,
+    save_episodes,
+)
 from lapwing.errors import ConfigError, DatasetError, StorageError
 from lapwing.progress import OnChunk, report_begin
 from lapwing.storage import (
@@ -36,7 +44,12 @@ def is_sharded(path: Path) -> bool:
 
 
 def shard(
-    source: str | Path, shards: int, out: str | Path | None = None, *, on_shard: OnChunk | None = None
+    source: str | Path,
+    shards: int,
+    out: str | Path | None = None,
+    *,
+    keys: Mapping[str, str] | None = None,
+    on_shard: OnChunk | None = None,
 ) -> Path:
     """Write the episodes of `source` as so many shards; they differ by at most one episode in size.
 
@@ -44,6 +57,7 @@ def shard(
         source: a folder of `save_episodes`, or a file of experience.
         shards: how many.
         out: the folder; SOURCE-shards if it is not given. Only shards of an interrupted call may be in it.
+        keys: the names of the arrays in a file, if they differ: `{"observations": "obs"}`.
         on_shard: called after each shard with (done, all, {}).
 
     Example:
@@ -54,7 +68,7 @@ def shard(
         2
     """
     source = Path(source)
-    experience = load_experience(source)
+    experience = load_experience(source, keys)
     if experience.table is not None or experience.observations.ndim < 2:
         raise DatasetError(
             f"{source} holds enumerated states, whose counts fit into one process; learn from it as it is"
@@ -63,7 +77,8 @@ def shard(
         raise ConfigError(
             f"shards must be between 1 and the {experience.n_episodes:,} episodes of {source}, not {shards}"
         )
-    folder = source.with_name(f"{source.stem}-shards") if out is None else Path(out)
+    name = source.name if source.is_dir() else source.stem
+    folder = source.with_name(f"{name}-shards") if out is None else Path(out)
     _clear(folder)
     report_begin(on_shard, shards)
     owners = _owners(experience.lengths, shards)
@@ -82,11 +97,14 @@ def join_shards(folder: str | Path) -> Path:
     `shard` does it at its end. Call it yourself where every shard was written by a process of its own.
     """
     folder = Path(folder)
-    names = [name for name in names_in(folder) if name.startswith("shard-")]
-    if not names or names != [_name(number) for number in range(len(names))]:
-        raise DatasetError(
-            f"{folder} holds {', '.join(names) or 'no shards'}; give shard-000, shard-001 and so on"
-        )
+    found = {name for name in names_in(folder) if name.startswith("shard-")}
+    names = [_name(number) for number in range(len(found))]
+    if not names or found != set(names):
+        other = ", ".join(sorted(found - set(names))[:3]) or "no shards"
+        raise DatasetError(f"{folder} holds {other}; give shard-000, shard-001 and so on")
+    for name in names:
+        if kind_of_folder(folder / name) != EXPERIENCE:
+            raise DatasetError(f"{folder / name} holds no experience; lapwing.save_episodes writes it")
     digests = [file_sha256(folder / name / MANIFEST) for name in names]
     described = {"kind": SHARDS, "format": FORMAT, "version": __version__, "shards": digests}
     write_json(folder / MANIFEST, described)

@@ -64,6 +64,8 @@ def points_of(grid: Grid) -> list[Point]:
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise ConfigError(f"grid[{name!r}] must be a list of values, not {values!r}")
         points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    elif isinstance(grid, str) or not all(isinstance(point, Mapping) for point in _listed(grid)):
+        raise ConfigError(f"grid must be a dictionary of lists, or a list of dictionaries, not {grid!r}")
     else:
         points = [dict(point) for point in grid]
     seen = set()
@@ -73,6 +75,11 @@ def points_of(grid: Grid) -> list[Point]:
             raise ConfigError(f"grid has the point {point} twice; leave one out")
         seen.add(key)
     return points
+
+
+def _listed(grid: Any) -> Iterable[Any]:
+    """What is in a list; what is none counts as something that is no point."""
+    return grid if isinstance(grid, Sequence) else [grid]
 
 
 def key_of(point: Point) -> str:

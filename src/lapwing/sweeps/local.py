@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import queue
+import re
 import runpy
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from lapwing.errors import ConfigError
-from lapwing.sweeps.task import ONE_THREAD, Message, Step, Task, answer, keep_compiled
+from lapwing.sweeps.task import ONE_THREAD, GuardError, Message, Step, Task, answer, keep_compiled
 
 COMPILED = "LAPWING_COMPILED"
 """The environment variable that names the folder of compiled programs."""
@@ -103,6 +104,8 @@ class LocalPool:
             self.workers.remove(worker)
             self._dead.append(worker)
             return worker, {"error": worker.exit_message()}
+        if "refused" in message:
+            raise ConfigError(message["refused"])
         return worker, message
 
     def close(self) -> None:
@@ -139,37 +142,60 @@ class LocalPool:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Its name inside its module; what has none is named as it is printed."""
-    return getattr(function, "__qualname__", repr(function))
+    """Its name inside its module; what has none is named as it is printed, without its address."""
+    return getattr(function, "__qualname__", None) or re.sub(r" at 0x[0-9a-f]+", "", repr(function))
 
 
-def in_worker() -> bool:
-    """Whether this process is a worker."""
-    return COMPILED in os.environ
+def check_place() -> None:
+    """Refuse a sweep in a worker, which would begin itself again and again."""
+    if _read_by_worker:
+        raise GuardError(
+            "lapwing.sweep was called while a worker was reading the script that defines the function; put "
+            'the call under `if __name__ == "__main__":`'
+        )
+    if COMPILED in os.environ:
+        raise ConfigError("lapwing.sweep was called by the function of another sweep; call one of them alone")
 
 
-def reference(function: Callable[..., Any]) -> dict[str, str]:
+def reference(function: Callable[..., Any]) -> dict[str, Any]:
     """Where another process finds a function: its module, or the script that is running, and its name."""
-    name, module = name_of(function), getattr(function, "__module__", "")
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if "<" in name or "." in name or (module == "__main__" and script is None):
+    name, module, main = name_of(function), getattr(function, "__module__", ""), sys.modules.get("__main__")
+    script, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
+    in_main = module == "__main__"
+    if "<" in name or "." in name or (in_main and not (script and Path(script).is_file())):
         raise ConfigError(
             f"function {name} cannot be found by other processes; define it with def at the top level of a "
             'module or script, or use on="ray"'
         )
-    return {"name": name, "script": str(script)} if module == "__main__" else {"name": name, "module": module}
+    if not in_main:
+        return {"name": name, "module": module}
+    run = {"run_module": spec.name} if spec is not None else {"script": str(script)}
+    return {"name": name, "words": sys.argv[1:]} | run
+
+
+_read_by_worker: list[str] = []
+"""The script or module that a worker is reading."""
 
 
 @lru_cache
-def _main_names(script: str) -> dict[str, Any]:
-    return runpy.run_path(script, run_name="__lapwing_worker__")
+def _main_names(script: str | None, module: str | None, words: tuple[str, ...]) -> dict[str, Any]:
+    """The names of a script, or of a module run by `python -m`, which sees the words of its command line."""
+    _read_by_worker.append(script or module or "")
+    sys.argv = [_read_by_worker[-1], *words]
+    try:
+        if script is None:
+            assert module is not None
+            return runpy.run_module(module, run_name="__lapwing_worker__")
+        return runpy.run_path(script, run_name="__lapwing_worker__")
+    finally:
+        _read_by_worker.pop()
 
 
-def find_function(where: dict[str, str]) -> Callable[..., Any]:
+def find_function(where: dict[str, Any]) -> Callable[..., Any]:
     """The function of a `reference`."""
-    if "script" in where:
-        return _main_names(where["script"])[where["name"]]
-    return getattr(importlib.import_module(where["module"]), where["name"])
+    if "module" in where:
+        return getattr(importlib.import_module(where["module"]), where["name"])
+    return _main_names(where.get("script"), where.get("run_module"), tuple(where["words"]))[where["name"]]
 
 
 def main() -> None:

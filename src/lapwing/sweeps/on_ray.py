@@ -8,6 +8,8 @@ import logging
 import os
 import platform
 import socket
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,7 +21,9 @@ from lapwing.errors import ConfigError
 from lapwing.sweeps.task import ONE_THREAD, Message, Step, Task, answer, keep_compiled
 
 CONNECT_SECONDS = 10
-"""How long an address may take to answer."""
+"""How long an address may take to answer,"""
+HEALTH_SECONDS = 30
+"""and a cluster there to say that it is one."""
 
 
 class _Executor:
@@ -178,7 +182,7 @@ def connect(address: str | None) -> tuple[Any, bool]:
         raise ConfigError("on=ray needs the package ray: pip install 'lapwing[ray]'") from error
     if ray.is_initialized():
         return ray, False
-    _check_answers(address)
+    _check_answers(address or os.environ.get("RAY_ADDRESS"))
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -188,7 +192,7 @@ def connect(address: str | None) -> tuple[Any, bool]:
 
 def _check_answers(address: str | None) -> None:
     """Refuse an address at which nothing listens; Ray itself would try for a long time."""
-    if address is None or address == "auto":
+    if not address or address in ("auto", "local"):
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
@@ -198,5 +202,22 @@ def _check_answers(address: str | None) -> None:
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"no Ray cluster answers at {address} within {CONNECT_SECONDS} s ({error}); start one with "
-            "`ray start --head`, or leave out the address"
+            "`ray start --head`, or leave out the address and RAY_ADDRESS"
         ) from error
+    if not address.startswith("ray://"):
+        _check_healthy(address)
+
+
+def _check_healthy(address: str) -> None:
+    """Refuse what listens at an address and is no cluster; Ray itself would wait for it for minutes."""
+    words = ["-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        done = subprocess.run([sys.executable, *words], capture_output=True, timeout=HEALTH_SECONDS)
+        healthy = done.returncode == 0
+    except subprocess.TimeoutExpired:
+        healthy = False
+    if not healthy:
+        raise ConfigError(
+            f"what listens at {address} is no Ray cluster that answers within {HEALTH_SECONDS} s; start one "
+            "with `ray start --head`, or leave out the address and RAY_ADDRESS"
+        )

@@ -16,6 +16,8 @@ MakePool = Callable[[int | None, Path], Pool]
 
 def pool_maker(on: str) -> MakePool:
     """What makes the workers: `local` processes, or `ray` with the address of a cluster."""
+    if not isinstance(on, str):
+        raise ConfigError(f"on must be local, ray or ray:HOST:PORT, not {on!r}")
     if on == "local":
         return lambda jobs, compiled: LocalPool(jobs or cores(), compiled)
     kind, _, address = on.partition(":")

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ from lapwing import storage
 from lapwing.errors import ConfigError, LapwingWarning, warn
 from lapwing.progress import OnProgress
 from lapwing.sweeps.grid import Grid, Point, SweepRun, key_of, plain, points_of, read_runs, write_runs
-from lapwing.sweeps.local import find_function, in_worker, name_of, reference
+from lapwing.sweeps.local import check_place, find_function, name_of, reference
 from lapwing.sweeps.pools import pool_maker
 from lapwing.sweeps.task import Message, Task
 from lapwing.sweeps.work import work
@@ -50,17 +51,18 @@ def sweep(
     Returns:
         A run for each point, in the order of the grid. A run that failed has an `error` and no `result`.
     """
+    if not isinstance(function, str) and not callable(function):
+        raise ConfigError(f"function must be a function, or the name of a target, not {function!r}")
     points, make_pool = points_of(grid), pool_maker(on)
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs must be at least 1, not {jobs}")
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise ConfigError(f"jobs must be a whole number of at least 1, not {jobs!r}")
     call, fixed = (learn_and_evaluate, {"target": function}) if isinstance(function, str) else (function, {})
-    if in_worker():
-        raise ConfigError(
-            "lapwing.sweep was called while a worker was reading the script that defines the function; put "
-            'the call under `if __name__ == "__main__":`'
-        )
+    if any(fixed.keys() & point.keys() for point in points):
+        raise ConfigError(f"grid has target, and the target is {function!r}; leave one out")
+    check_place()
     arguments = {"function": reference(call) if on == "local" else call}
-    name = function if isinstance(function, str) else f"{function.__module__}.{name_of(function)}"
+    module = getattr(function, "__module__", "")
+    name = function if isinstance(function, str) else f"{module}.{name_of(function)}"
     with ExitStack() as stack:
         folder = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory()))
         storage.make_folder(folder)
@@ -96,14 +98,35 @@ def sweep(
 
 
 def digest_of(function: Callable[..., Any] | str) -> str | None:
-    """A digest of a function's code, whatever its layout, or of a target's file; None if there is neither."""
+    """A digest of a function's code and of what it holds, or of a target's file; None if there is neither."""
     if isinstance(function, str):
-        return storage.file_sha256(Path(function)) if storage.is_file(Path(function)) else None
+        return _digest_of_target(function)
+    inner = function.func if isinstance(function, partial) else function
     try:
-        code = ast.dump(ast.parse(textwrap.dedent(inspect.getsource(function))))
+        code = ast.dump(ast.parse(textwrap.dedent(inspect.getsource(inner))))
     except (OSError, TypeError, SyntaxError):  # made where no file holds it
         return None
-    return hashlib.sha256(code.encode()).hexdigest()
+    held = [cell.cell_contents for cell in getattr(inner, "__closure__", None) or ()]
+    held += [
+        getattr(getattr(inner, "__self__", None), "__dict__", None),
+        getattr(inner, "__defaults__", None),
+    ]
+    held += [function.args, function.keywords] if isinstance(function, partial) else []
+    return hashlib.sha256(f"{code}{_WHERE.sub('', repr(held))}".encode()).hexdigest()
+
+
+def _digest_of_target(target: str) -> str | None:
+    from lapwing.data.folders import MANIFEST
+
+    path = Path(target.removeprefix("gym:").partition(".py:")[0] + ".py" if ".py:" in target else target)
+    for file in (path, path / MANIFEST):
+        if storage.is_file(file):
+            return storage.file_sha256(file)
+    return None
+
+
+_WHERE = re.compile(r" at 0x[0-9a-f]+")
+"""The address of an object, which is another in every process."""
 
 
 def _warn_if_changed(path: Path, runs: Sequence[SweepRun | None], made_by: str | None) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.errors import ConfigError, LapwingError, LapwingWarning
 from lapwing.progress import OnProgress
 
 Message = dict[str, Any]
-"""From a worker: `progress`, `result`, `error`, or how it ended (`died`, `lost`)."""
+"""From a worker: `progress`, `result`, `error`, `refused` (as any task would be), or how it ended (`died`,
+`lost`)."""
 Step = tuple[str, int, int]
 """A phase, and how far it is: done of all."""
 
@@ -24,6 +25,10 @@ ONE_THREAD = {
 }
 """What a worker's environment must hold before NumPy and JAX are imported."""
 SECONDS_BETWEEN_REPORTS = 0.5
+
+
+class GuardError(ConfigError):
+    """A script that cannot be read by a worker."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ def answer(
     warnings.simplefilter("ignore", LapwingWarning)
     try:
         return {"result": function(**arguments, on_progress=_seldom(on_step))}
+    except GuardError as error:
+        return {"refused": str(error)}
     except LapwingError as error:
         return {"error": str(error)}
     except Exception as error:
