@@ -24,7 +24,7 @@ def test_every_combination_is_done_in_order_and_kept(tmp_path):
     told = []
     runs = lapwing.sweep(
         swept.area,
-        {"width": [2, 3], "height": (5.0,)},
+        {"width": np.arange(2, 4), "height": (5.0,)},
         out=tmp_path / "out",
         jobs=1,
         on_progress=lambda *each: told.append(each),

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lapwing import storage
 from lapwing.errors import CheckpointError, ConfigError
 
@@ -64,10 +66,12 @@ def points_of(grid: Grid) -> list[Point]:
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise ConfigError(f"grid[{name!r}] must be a list of values, not {values!r}")
         points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    elif isinstance(grid, str) or not all(isinstance(point, Mapping) for point in _listed(grid)):
-        raise ConfigError(f"grid must be a dictionary of lists, or a list of dictionaries, not {grid!r}")
     else:
-        points = [dict(point) for point in grid]
+        listed = list(grid) if isinstance(grid, Iterable) and not isinstance(grid, str) else [grid]
+        if not all(isinstance(point, Mapping) for point in listed):
+            raise ConfigError(f"grid must be a dictionary of lists, or a list of dictionaries, not {grid!r}")
+        points = [dict(point) for point in listed]
+    points = [{name: _of_python(value) for name, value in point.items()} for point in points]
     seen = set()
     for point in points:
         key = key_of(point)
@@ -77,9 +81,9 @@ def points_of(grid: Grid) -> list[Point]:
     return points
 
 
-def _listed(grid: Any) -> Iterable[Any]:
-    """What is in a list; what is none counts as something that is no point."""
-    return grid if isinstance(grid, Sequence) else [grid]
+def _of_python(value: Any) -> Any:
+    """The number that a NumPy scalar holds; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def key_of(point: Point) -> str:
