@@ -67,7 +67,7 @@ def points_of(grid: Grid) -> list[Point]:
                 raise ConfigError(f"grid[{name!r}] must be a list of values, not {values!r}")
         points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     else:
-        listed = list(grid) if isinstance(grid, Iterable) and not isinstance(grid, str) else [grid]
+        listed: list[Any] = list(grid) if isinstance(grid, Iterable) and not isinstance(grid, str) else [grid]
         if not all(isinstance(point, Mapping) for point in listed):
             raise ConfigError(f"grid must be a dictionary of lists, or a list of dictionaries, not {grid!r}")
         points = [dict(point) for point in listed]
