@@ -3,6 +3,7 @@ import importlib
 import json
 import linecache
 import shutil
+import socket
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ import pytest
 
 import lapwing
 from lapwing.errors import CheckpointError, ConfigError, LapwingWarning
+from lapwing.sweeps import on_ray
 from lapwing.sweeps.grid import SweepRun
 from lapwing.sweeps.local import name_of
 from lapwing.sweeps.pools import pool_maker
@@ -236,6 +238,16 @@ def test_results_of_another_function_and_damaged_ones_are_refused(tmp_path):
     )
     with pytest.raises(CheckpointError, match=RESULTS):
         lapwing.sweep(swept.told, {"number": [1]}, out=tmp_path)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["RAY_ADDRESS", "on"])
+def test_what_listens_and_is_no_cluster_is_refused_in_time(monkeypatch, given):
+    monkeypatch.setattr(on_ray, "HEALTH_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1" if given else address)
+        with pytest.raises(ConfigError, match=address):
+            lapwing.sweep(swept.told, {"number": [1]}, on=f"ray:{address}" if given else "ray")
 
 
 @pytest.mark.parametrize("where", ["moon", "ray:nowhere", "ray:127.0.0.1:1"])

@@ -56,7 +56,8 @@ def learn_on_hosts(command: Learn) -> NoReturn:
         child.join()
     except KeyboardInterrupt:
         _stop(child, connected.is_set())
-        print("lapwing: interrupted", file=sys.stderr)
+        if child.exitcode != INTERRUPTED:  # else it has said so itself
+            print("lapwing: interrupted", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
     if child.exitcode in (0, 1, 2, INTERRUPTED):
         raise SystemExit(child.exitcode)

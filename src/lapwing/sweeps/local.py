@@ -143,7 +143,12 @@ class LocalPool:
 
 def name_of(function: Callable[..., Any]) -> str:
     """Its name inside its module; what has none is named as it is printed, without its address."""
-    return getattr(function, "__qualname__", None) or re.sub(r" at 0x[0-9a-f]+", "", repr(function))
+    return getattr(function, "__qualname__", None) or without_addresses(repr(function))
+
+
+def without_addresses(text: str) -> str:
+    """What is printed of objects, but for where they are in memory, which differs in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def check_place() -> None:

@@ -3,7 +3,6 @@
 import ast
 import hashlib
 import inspect
-import re
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from lapwing import storage
 from lapwing.errors import ConfigError, LapwingWarning, warn
 from lapwing.progress import OnProgress
 from lapwing.sweeps.grid import Grid, Point, SweepRun, key_of, plain, points_of, read_runs, write_runs
-from lapwing.sweeps.local import check_place, find_function, name_of, reference
+from lapwing.sweeps.local import check_place, find_function, name_of, reference, without_addresses
 from lapwing.sweeps.pools import pool_maker
 from lapwing.sweeps.task import Message, Task
 from lapwing.sweeps.work import work
@@ -112,7 +111,7 @@ def digest_of(function: Callable[..., Any] | str) -> str | None:
         getattr(inner, "__defaults__", None),
     ]
     held += [function.args, function.keywords] if isinstance(function, partial) else []
-    return hashlib.sha256(f"{code}{_WHERE.sub('', repr(held))}".encode()).hexdigest()
+    return hashlib.sha256(f"{code}{without_addresses(repr(held))}".encode()).hexdigest()
 
 
 def _digest_of_target(target: str) -> str | None:
@@ -123,10 +122,6 @@ def _digest_of_target(target: str) -> str | None:
         if storage.is_file(file):
             return storage.file_sha256(file)
     return None
-
-
-_WHERE = re.compile(r" at 0x[0-9a-f]+")
-"""The address of an object, which is another in every process."""
 
 
 def _warn_if_changed(path: Path, runs: Sequence[SweepRun | None], made_by: str | None) -> None:
