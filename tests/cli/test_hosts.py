@@ -23,11 +23,18 @@ from tests.support.jobs import (
     ADDRESSES,
     PAIRWISE,
     cut_cable,
+    end_all,
     free_port,
     sharded_walks,
     start_learning,
     two_hosts,
 )
+
+
+@pytest.fixture(autouse=True)
+def no_process_outlives_its_test():
+    yield
+    end_all()
 
 
 def child_of(process: int) -> int:
@@ -67,11 +74,12 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_one_process_resumes_i
     assert RunFolder(out).metrics()[-1]["step"] > reached
 
 
-@pytest.mark.parametrize("connected", [False, True])
-def test_an_interrupt_ends_a_process_at_once_and_quietly(tmp_path, connected):
-    shards, out, port = sharded_walks(tmp_path, 2), tmp_path / "run", free_port()
-    begun = [start_learning(shards, out, port, n, 2, "--steps", "400000") for n in range(1 + connected)]
-    while connected and not list(out.glob("checkpoint-*")):
+@pytest.mark.parametrize(("steps", "awaited"), [(10**5, None), (10**5, "checkpoint-*"), (10**9, "config.*")])
+def test_an_interrupt_ends_a_process_at_once_and_quietly(tmp_path, steps, awaited):
+    """Before the others have come, between two records, and where the first record is 10^7 steps away."""
+    shards, out, port, connected = sharded_walks(tmp_path, 2), tmp_path / "run", free_port(), bool(awaited)
+    begun = [start_learning(shards, out, port, n, 2, "--steps", str(steps)) for n in range(1 + connected)]
+    while awaited and not list(out.glob(awaited)):
         assert begun[0].poll() is None
         time.sleep(0.05)
     time.sleep(0 if connected else 3)

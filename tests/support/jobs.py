@@ -19,6 +19,9 @@ from tests.support.walks import reflected
 PAIRWISE = {"dim": 4, "steps": 60, "hidden": (16,), "encoder": "mlp", "estimator": "pairwise", "lam": 0.9}
 
 
+_started: list[subprocess.Popen] = []
+
+
 def sharded_walks(folder: Path, shards: int) -> Path:
     """A folder of shards of walks in the unit square."""
     walks = reflected(40, 51, 0.1, dims=2).astype(np.float32)
@@ -34,9 +37,16 @@ def free_port() -> int:
 
 def start(arguments: list[str], *, on: Sequence[str] = (), **options) -> subprocess.Popen:
     """Begin a Python process, or one `on` the host that these words lead to."""
-    return subprocess.Popen(
-        [*on, sys.executable, *arguments], env=os.environ | {"JAX_PLATFORMS": "cpu"}, **options
-    )
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    _started.append(subprocess.Popen([*on, sys.executable, *arguments], env=environment, **options))
+    return _started[-1]
+
+
+def end_all() -> None:
+    """Kill what is still running of all that was begun, as after a test that failed."""
+    while _started:
+        with _started.pop() as process:
+            process.kill()
 
 
 def start_learning(

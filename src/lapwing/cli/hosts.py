@@ -20,12 +20,13 @@ from typing import Any, NoReturn
 from lapwing import storage
 from lapwing.cli.arguments import Learn
 from lapwing.cli.rendezvous import Place, connect, read_place
+from lapwing.cli.running import how_to_resume
 from lapwing.errors import ConfigError, HostsError, LapwingError
 
 SECONDS_FOR_OTHERS = 1.0
 """A process that refuses its work stays so long, so that the others can say the same before they lose it."""
-SECONDS_TO_STOP = 10
-"""After Ctrl-C a child has so long to end by itself."""
+SECONDS_TO_STOP = 5
+"""After Ctrl-C a child has so long to end by itself, which it does between two records."""
 SECONDS_TO_NOTICE = 1
 """What reached this process alone is sent on to the child after so long."""
 INTERRUPTED = 130
@@ -57,6 +58,8 @@ def learn_on_hosts(command: Learn) -> NoReturn:
     except KeyboardInterrupt:
         _stop(child, connected.is_set())
         if child.exitcode != INTERRUPTED:  # else it has said so itself
+            if connected.is_set() and command.out and command.out.is_dir():
+                print(f"lapwing: {how_to_resume(command.out)}", file=sys.stderr)
             print("lapwing: interrupted", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
     if child.exitcode in (0, 1, 2, INTERRUPTED):

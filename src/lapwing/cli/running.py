@@ -65,10 +65,15 @@ def _resumable(out: Path, console: "Console") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        begun = (out / "config.json").is_file()
-        again = f"to resume, give the same command with --out {out} --resume"
-        console.print(f"lapwing: {again if begun else 'nothing was saved yet; the same command starts over'}")
+        console.print(f"lapwing: {how_to_resume(out)}")
         raise
+
+
+def how_to_resume(out: Path) -> str:
+    """What to do after an interrupt."""
+    if (out / "config.json").is_file():
+        return f"to resume, give the same command with --out {out} --resume"
+    return "nothing was saved yet; the same command starts over"
 
 
 @contextmanager
