@@ -44,12 +44,19 @@ def finished(preset: str = "quick", seeds: int = 2, **only: str) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("preset", ["quick", "paper"])
-def test_the_grid_has_every_arena_and_reward_once_with_every_seed(preset):
+POINTS = {(arena, reward, seed) for arena in ARENAS[:2] for reward in REWARDS for seed in range(5)}
+GRIDS = {
+    "quick": set(itertools.product(ARENAS, REWARDS, range(5))),
+    "paper": POINTS | {("AntUMaze", "sparse", 0), ("AntUMaze", "mix", 0)},
+}
+
+
+@pytest.mark.parametrize("preset", GRIDS)
+def test_the_grid_has_every_run_once(preset):
+    """By the paper's settings the Ant takes hours: one arena, two rewards, one seed."""
     runs = fig5.runs(preset, 5)
-    cells = {(run.environment, run.reward, run.seed) for run in runs}
-    assert cells == set(itertools.product(ARENAS, REWARDS, range(5)))
-    assert len(runs) == len({run.key for run in runs}) == len(cells) == 20 * 5
+    assert [len({run.key for run in runs}), len(runs)] == [len(GRIDS[preset])] * 2
+    assert {(run.environment, run.reward, run.seed) for run in runs} == GRIDS[preset]
     assert {(run.figure, run.preset, run.method) for run in runs} == {("fig5", preset, "ddpg")}
 
 
@@ -90,8 +97,8 @@ def test_each_arena_has_its_maps_and_its_curves():
 @pytest.mark.parametrize("preset", ["quick", "paper"])
 def test_a_part_of_the_grid_can_be_drawn_or_nothing(preset):
     """Every run may have failed, for MuJoCo is not installed; the failures are yet to be told."""
-    figure = fig5.draw(finished(preset, environment="AntUMaze", reward="l2"), preset)
-    assert list(by_title(figure)) == [f"AntUMaze ({preset})"]
+    figure = fig5.draw(finished(preset, environment="PointHookMaze", reward="l2"), preset)
+    assert list(by_title(figure)) == [f"PointHookMaze ({preset})"]
     drawn(figure)
     drawn(fig5.draw([], preset))
 

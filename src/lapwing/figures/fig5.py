@@ -5,7 +5,16 @@ from matplotlib.figure import Figure
 
 from lapwing.agents.evaluation import SUCCESS_RATE, steps_to_stay, steps_to_success
 from lapwing.envs.arena import open_arena
-from lapwing.figures.arena_agents import PANELS, REWARDS, SHAPED, Panel, about_preset, arena_run, execute
+from lapwing.figures.arena_agents import (
+    PANELS,
+    REWARDS,
+    SHAPED,
+    Panel,
+    about_preset,
+    arena_run,
+    execute,
+    is_compared,
+)
 from lapwing.figures.grid import Preset, Row, Run, Study
 from lapwing.figures.statistics import below_each, mean_interval, paired_interval
 from lapwing.figures.tables import (
@@ -56,6 +65,7 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
         for seed in range(seeds)
         for panel in PANELS
         for reward in REWARDS
+        if is_compared(preset, panel, reward, seed)
     ]
 
 

@@ -66,11 +66,16 @@ def runs(preset: Preset, seeds: int) -> list[Run]:
     """Arenas and maze, pretrained and online; the pretrained runs are those of figures 4 and 5."""
     found = []
     for seed, online in itertools.product(range(seeds), (False, True)):
-        for panel in arena_agents.PANELS:
+        for panel in _panels(preset, seed):
             found.append(arena_agents.arena_run("fig8", preset, panel, "mix", seed, online=online))
         run = maze_agents.maze_run("fig8", preset, MAZE, MIX, seed)
         found.append(_online(run) if online else run)
     return found
+
+
+def _panels(preset: Preset, seed: int = 0) -> list[arena_agents.Panel]:
+    """The arenas with an online run: pretrained alone would be compared with nothing."""
+    return [p for p in arena_agents.PANELS if arena_agents.is_compared(preset, p, "mix", seed, online=True)]
 
 
 def _online(run: Run) -> Run:
@@ -85,7 +90,7 @@ def execute(run: Run, folder: Path, on_progress: OnProgress) -> Measured:
     return study.execute(run, folder, on_progress)
 
 
-def _targets() -> list[Target]:
+def _targets(preset: Preset) -> list[Target]:
     optimum = maze_agents.task_of(MAZE).optimal_return
     maze = Target(
         MAZE,
@@ -97,7 +102,7 @@ def _targets() -> list[Target]:
         steps_to_goal=partial(steps_to_optimum, optimum=optimum),
         steps_margin=float(maze_agents.EVALUATE_EVERY),
     )
-    return [*map(_arena_target, arena_agents.PANELS), maze]
+    return [*map(_arena_target, _panels(preset)), maze]
 
 
 def _arena_target(panel: arena_agents.Panel) -> Target:
@@ -117,7 +122,7 @@ def draw(rows: list[Row], preset: Preset) -> Figure:
     """Success in the arenas and the mean return in the maze, over the steps, where any has been run."""
     panels = {
         f"{target.name} ({preset})": OnlinePanel(_curves(rows, target), target.metric, target.within[1])
-        for target in _targets()
+        for target in _targets(preset)
     }
     return draw_online({title: panel for title, panel in panels.items() if panel.curves} or panels)
 
@@ -125,7 +130,7 @@ def draw(rows: list[Row], preset: Preset) -> Figure:
 def describe(rows: list[Row], preset: Preset) -> list[str]:
     """How good at the end, how soon, and whether online and pretrained are equivalent."""
     measured, compared = [], []
-    for target in _targets():
+    for target in _targets(preset):
         cells = {ending: _cell(rows, target, ending) for ending in LABELS}
         speeds = {ending: speed_of(cell, target.steps_to_goal) for ending, cell in cells.items()}
         for ending, label in LABELS.items():
