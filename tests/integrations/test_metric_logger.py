@@ -1,5 +1,7 @@
 """Metrics in TensorBoard and Weights & Biases."""
 
+import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -127,3 +129,28 @@ def test_wandb_itself_offline(tmp_path, monkeypatch):
     wandb.teardown()  # as at the end of a process: its service writes what it still holds
     (record,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     assert b"learning/loss" in record.read_bytes()
+
+
+REFUSED = """
+from lapwing.errors import ConfigError
+from lapwing.integrations.metric_logger import metric_logger
+try:
+    with metric_logger(wandb={"project": "phi"}):
+        pass
+except ConfigError as error:
+    print("refused:", error)
+"""
+
+
+def test_wandb_without_a_key_is_refused_with_a_sentence(tmp_path):
+    """In a process of its own, for wandb starts a service and leaves files open."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED],
+        env=ours | {"HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("refused: wandb did not begin a run"), done.stderr

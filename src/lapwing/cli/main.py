@@ -9,10 +9,12 @@ import io
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from lapwing.cli.commands import COMMANDS
 from lapwing.cli.first_checks import check_first
 from lapwing.cli.flags import as_typed
+from lapwing.cli.interrupts import interrupts_heeded, interrupts_held
 from lapwing.cli.parse import parse
 from lapwing.errors import LapwingError, LapwingNote, LapwingWarning
 
@@ -37,7 +39,8 @@ def carry_out(work: Callable[[], None]) -> None:
     """Do what a command does, with warnings as lines, and a user's mistake as a sentence and exit code 2."""
     try:
         _show_warnings_as_lines()
-        work()
+        with interrupts_heeded():
+            work()
     except LapwingError as error:
         print(f"lapwing: {as_typed(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -50,13 +53,12 @@ def carry_out(work: Callable[[], None]) -> None:
 
 
 def _load() -> None:
-    """On a terminal, import what is slow to import with a word that says so; elsewhere commands do it."""
+    """Import what is slow to import, on a terminal with a word that says so."""
     from lapwing.cli.progress import stderr_console
 
     console = stderr_console()
-    if console.is_terminal:
-        with console.status("starting …"):
-            importlib.import_module("lapwing.runs.learn")
+    with interrupts_held(), console.status("starting …") if console.is_terminal else nullcontext():
+        importlib.import_module("lapwing.runs.learn")
 
 
 def _show_warnings_as_lines() -> None:

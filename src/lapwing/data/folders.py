@@ -278,8 +278,8 @@ def load_folder(folder: Path) -> Experience:
             digest.update(f"{name}{array.dtype}{array.shape}".encode() + _digest_of(array))
     if manifest.get("sha256", digest.hexdigest()) != digest.hexdigest():
         raise DatasetError(
-            f"{folder} is damaged: its content does not match the SHA-256 in {MANIFEST} "
-            "(if you changed it on purpose, leave sha256 out of it)"
+            f"{folder} is damaged: its content does not match the SHA-256 in {MANIFEST}; copy it again, or "
+            "write it anew with lapwing.save_episodes"
         )
     return experience
 

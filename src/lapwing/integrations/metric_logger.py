@@ -68,7 +68,13 @@ def _to_tensorboard(folder: Path) -> Iterator[Log]:
 
 @contextmanager
 def _to_wandb(options: Mapping[str, Any]) -> Iterator[Log]:
-    run, phases = _module("wandb", "wandb").init(**options), set()
+    module, phases = _module("wandb", "wandb"), set()
+    try:
+        run = module.init(**options)
+    except module.errors.Error as error:
+        raise ConfigError(
+            f"wandb did not begin a run: {error}; log in with wandb login, or set WANDB_MODE=offline"
+        ) from error
 
     def log(phase: str, step: int, metrics: dict[str, float]) -> None:
         if phase not in phases:  # each phase counts its own steps
