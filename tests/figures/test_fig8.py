@@ -235,3 +235,9 @@ def test_speeds_are_equivalent_within_one_evaluation():
     name = ("TwoRoom", "steps to within 2 of the optimum")
     assert table(rows_with(before | same), 1)[name] == ["0 [0, 0]", "500", "equivalent"]
     assert table(rows_with(before | later), 1)[name] == ["1,000 [1,000, 1,000]", "500", "different"]
+
+
+def test_runs_that_never_get_there_are_not_called_equally_fast():
+    rows = rows_with({(method, seed): [0.5, 0.5] for method in ("ddpg", "ddpg online") for seed in range(3)})
+    assert table(rows, 1)["PointUMaze", "steps to 90 % success"] == ["–", "2,000", "–"]
+    assert table(rows, 1)["PointUMaze", "last success"][-1] == "equivalent"

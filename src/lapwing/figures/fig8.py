@@ -138,7 +138,10 @@ def describe(rows: list[Row], preset: Preset) -> list[str]:
             measured.append([target.name, label, last, speeds[ending]])
         before, online = (by_seed(last_evaluation(cell)) for cell in cells.values())
         compared.append([target.name, f"last {target.metric}", *_compared(online, before, target.margin)])
-        before, online = (speed.steps if speed else {} for speed in speeds.values())
+        if any(speed and speed.never < len(speed.steps) for speed in speeds.values()):
+            before, online = (speed.steps if speed else {} for speed in speeds.values())
+        else:
+            before, online = {}, {}  # runs that never get there are not as fast as each other
         compared.append(
             [target.name, f"steps to {target.goal}", *_compared(online, before, target.steps_margin)]
         )

@@ -14,6 +14,9 @@ from lapwing.envs.arena import Arena
 from lapwing.plots.curves import Column, Curve, colours_of, draw_columns, draw_curves
 from lapwing.plots.style import DISTANCES, WALL
 
+SHARES = -0.02, 1.02
+"""Where the axis of a share begins and ends."""
+
 
 def arena_column(arena: Arena, distances: dict[str, np.ndarray], curves: dict[str, Curve]) -> Column:
     """One arena of figure 5.
@@ -30,7 +33,7 @@ def arena_column(arena: Arena, distances: dict[str, np.ndarray], curves: dict[st
 def draw_reaching(columns: Mapping[str, Column]) -> Figure:
     """For each arena maps of distance above, success over steps below."""
     measure = "share of starts from which the goal is reached"
-    return draw_columns(columns, measure=measure, best="90 %", limits=(-0.02, 1.02))
+    return draw_columns(columns, measure=measure, best="90 %", limits=SHARES)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ def draw_online(panels: Mapping[str, OnlinePanel]) -> Figure:
             shown.setdefault(label, line)
         shown.setdefault("the best there is", axis.axhline(panel.best, color="black", ls=":", lw=1))
         axis.set(title=title, xlabel="step", ylabel=panel.measure)
+        if panel.measure == "success":
+            axis.set_ylim(SHARES)
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -63,7 +68,7 @@ def draw_success(evaluated_at: Sequence[int], success: Sequence[float]) -> Figur
     axis = figure.subplots()
     axis.plot(evaluated_at, success, ".-")
     axis.axhline(SUCCESS_RATE, color="black", ls=":", lw=1)
-    axis.set(xlabel="step", ylabel="share of starts that reach the goal", ylim=(-0.02, 1.02))
+    axis.set(xlabel="step", ylabel="share of starts that reach the goal", ylim=SHARES)
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
