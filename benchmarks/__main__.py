@@ -23,7 +23,7 @@ from lapwing.errors import LapwingWarning
 FILES = {
     "core.md": ("The core, measured", ("four_room", "speed", "mazes", "startup")),
     "agents.md": ("Agents, measured", ("agents", "control")),
-    "ant.md": ("The Ant, measured", ("ant", "walking", "longer_episodes")),
+    "ant.md": ("The Ant, measured", ("ant", "walking", "longer_episodes", "whole_state")),
     "others.md": (
         "Data of others, measured",
         (
