@@ -36,7 +36,7 @@ def measure() -> list[Row]:
         ).reshape(paths.shape)
         rows.append(Row(f"φ of {sees}: correlation with the path's length", _correlation(paths, distances)))
         rows += [
-            Row(f"… of changes over {span} step{'s' if span > 1 else ''}", _of_changes(paths, distances, span))
+            Row(f"… of changes, steps from one to the other: {span}", _of_changes(paths, distances, span))
             for span in SPANS
         ]
     return rows
