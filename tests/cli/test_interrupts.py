@@ -68,3 +68,23 @@ def test_a_command_that_is_interrupted_while_it_is_imported_ends_with_one_line(t
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (130, "lapwing: interrupted\n")
     assert not list(tmp_path.iterdir())
+
+
+BUSY = """
+import signal, threading
+import jax
+import lapwing.__main__, lapwing.cli.main
+
+def work():
+    product = jax.jit(lambda x: jax.lax.fori_loop(0, 10**6, lambda _, y: y @ x, x))
+    product(jax.numpy.ones((64, 64)))  # goes on in a thread of XLA's
+    signal.raise_signal(signal.SIGINT)
+
+lapwing.cli.main.main = lambda: lapwing.cli.main.carry_out(work)
+lapwing.__main__.main()
+"""
+
+
+def test_an_interrupt_does_not_wait_for_what_is_still_computed(tmp_path):
+    done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "lapwing: interrupted\n")
