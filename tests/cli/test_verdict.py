@@ -230,3 +230,16 @@ def test_the_next_step_can_be_typed_as_it_is_printed(known, tmp_path, monkeypatc
     monkeypatch.setenv("PATH", str(started_by.parent) if known else "")
     following = verdict_of(continuous(list(range(6)))).next_step
     assert following.startswith("lapwing explore" if known else ".venv/bin/lapwing explore")
+
+
+@pytest.mark.parametrize(("share", "told"), [(None, False), (0.2, False), (0.9, True)])
+def test_distances_where_most_of_the_flow_has_no_way_back_are_warned_of(share, told):
+    verdict, _ = verdict_of(enumerated([1.0, 1.0], 1.0) | {"irreversibility": share})
+    assert ("no way back" in verdict) == told
+
+
+@pytest.mark.parametrize(("steps", "more"), [(540, "--transitions"), (1_000, "--steps")])
+def test_where_learning_stopped_early_more_steps_are_not_proposed(steps, more):
+    result = enumerated([1.0, 0.5], 1.0) | {"steps": steps}
+    result["settings"] = result["settings"] | {"steps": 1_000}
+    assert verdict_of(result).next_step == f"more {more}."

@@ -12,13 +12,13 @@ WIDE = {"dim": 6, "bumps": (20,), "bump_width": (2.0,), "slowness": (0.0,), "hel
 """Bumps as wide as a quarter of the square: no wall is resolved by them."""
 
 
-def walks(wall: bool, side: bool = False) -> Experience:
+def walks(wall: bool, side: bool = False, step: float = STEP) -> Experience:
     """A point in the unit square, with a wall of no width at x = 0.5 that has a door; and on which side."""
     rng = np.random.default_rng(0)
     at = rng.random((600, 2))
     seen = [at]
     for _ in range(100):
-        there = np.clip(at + rng.uniform(-STEP, STEP, at.shape), 0, 1)
+        there = np.clip(at + rng.uniform(-step, step, at.shape), 0, 1)
         through = ((there[:, 0] > 0.5) != (at[:, 0] > 0.5)) & (there[:, 1] > DOOR) & wall
         at = np.where(through[:, None], at, there)
         seen.append(at)
@@ -35,6 +35,16 @@ def test_a_thin_wall_is_found_and_wide_bumps_pass_through_it():
     assert found["walls"] >= 3
     assert has_walls(found)
     assert found["contrast"] < 3
+
+
+def test_states_that_pile_up_at_the_border_are_compared_all_the_same():
+    """With such long steps most neighbours of a wall may lie at the border, none beyond their median."""
+    experience = walks(wall=True, step=0.12)
+    found = find_barriers(lapwing.learn(experience, **WIDE), experience)
+    assert found is not None
+    assert found["walls"] >= 3
+    assert found["contrast"] is not None
+    assert np.isfinite(found["contrast"])
 
 
 @pytest.mark.parametrize(("wall", "side"), [(False, False), (True, True)])

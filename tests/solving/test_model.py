@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lapwing.data.experience import Experience
 from lapwing.envs.gridworld import GridWorld
-from lapwing.errors import ConfigError, DatasetError
+from lapwing.errors import ConfigError, DatasetError, LapwingWarning
 from lapwing.mazes import parse_maze
 from lapwing.solving.model import fit_model
 from lapwing.solving.steps import experienced_steps, maze_steps
@@ -96,6 +96,15 @@ class TestEnumerated:
         policy = fit_model(as_floats, experienced_steps(experience)).solve([0, 1, 50, 50, 50.0])
         assert policy.q_table.shape == (2, 4)
         assert policy.act(np.array([0, 1])).tolist() == [3, 2]
+
+    @pytest.mark.parametrize("rewarded", [2, 3])
+    def test_a_reward_that_no_step_arrives_at_is_warned_of(self, rewarded):
+        """State 2 is where an episode begins, state 3 was never seen."""
+        experience = Experience([0, 1, 0, 2, 1], [3, 2], np.arange(4), actions=[3, 2, 1])
+        model = fit_model(as_floats, experienced_steps(experience))
+        with pytest.warns(LapwingWarning, match="same reward"):
+            model.solve((np.arange(4) == rewarded) * 1.0)
+        assert model.solve((np.arange(4) == 1) * 1.0).act(0) == 3
 
     def test_a_reward_moved_by_a_constant_has_the_same_policy(self):
         """For r + c adds c / (1 - γ) to every return."""

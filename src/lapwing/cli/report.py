@@ -133,10 +133,10 @@ def _add_flow(table: Table, result: dict[str, Any]) -> None:
         table.add_row("parts", str(result["parts"]), "between which no transition was seen")
     found = result.get("barriers")
     if found and found["walls"]:
-        about = f"of {found['places']} places have one, thinner than a step; φ sets its sides"
-        table.add_row(
-            "thin walls", str(found["walls"]), f"{about} {found['contrast']:.1f} times as far apart"
-        )
+        about = f"of {found['places']} places have one, thinner than a step"
+        if found["contrast"] is not None:
+            about += f"; φ sets its sides {found['contrast']:.1f} times as far apart"
+        table.add_row("thin walls", str(found["walls"]), about)
 
 
 def _add_extent(table: Table, extent: dict[str, Any] | None) -> None:

@@ -1,5 +1,6 @@
 """The last two lines of a report: a verdict on the measures, and the next step."""
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ MOST = 0.9
 """With this share of the eigenfunctions as they should be, there is nothing to fix."""
 WELL_INSIDE = 0.8
 """A feature whose range is less than this share of its bounds' stays well inside of them."""
+MOSTLY_ONE_WAY = 0.5
+"""From this share of the flow on that has no way back, the verdict says so."""
 _JOINED = "episodes that lead from one part to another, or each part by itself."
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -38,6 +41,8 @@ def verdict_of(result: dict[str, Any]) -> Verdict:
         verdict += (
             f" The data falls into {result['parts']} parts; between two of them a distance says nothing."
         )
+    if (result.get("irreversibility") or 0.0) > MOSTLY_ONE_WAY:
+        verdict += " Most of the flow has no way back, which distances do not see."
     return Verdict(verdict, next_step)
 
 
@@ -162,13 +167,19 @@ def _against_truth(result: dict[str, Any]) -> Verdict:
     if len(good) == len(cosines):
         return Verdict(f"{words}.", _use(result))
     if floor is not None and mean < floor - ALMOST:
-        return Verdict(f"{words}; the data allows more, {floor:.2f} in the mean.", "more --steps.")
+        more = "--transitions" if _stopped_early(result) else "--steps"
+        return Verdict(f"{words}; the data allows more, {floor:.2f} in the mean.", f"more {more}.")
     words += "; the data allows no more"
     if len(good) >= MOST * len(cosines):
         return Verdict(f"{words}.", _use(result))
     first = leading(good)
     smaller = f"try --dim {first}, or more" if 1 < first < len(cosines) else "more"
     return Verdict(f"{words}.", f"{smaller} --transitions.")
+
+
+def _stopped_early(result: dict[str, Any]) -> bool:
+    """Whether held-out episodes said that more steps make φ worse: there is too little data for them."""
+    return (result.get("steps") or math.inf) < (result["settings"].get("steps") or 0)
 
 
 def _by_gap(result: dict[str, Any]) -> Verdict:

@@ -68,8 +68,8 @@ def find_barriers(representation: Representation, experience: Experience) -> Bar
         wall = _wall(positions, steps[around], normals)
         if wall is not None:
             contrasts.append(_contrast(representation, seen[around], positions, *wall))
-    contrast = float(np.median(contrasts)) if contrasts else None
-    return Barriers(places=places, walls=len(contrasts), contrast=contrast)
+    known = [contrast for contrast in contrasts if contrast is not None]
+    return Barriers(places=places, walls=len(contrasts), contrast=float(np.median(known)) if known else None)
 
 
 def has_walls(found: Barriers | None) -> bool:
@@ -117,8 +117,11 @@ def _wall(positions: np.ndarray, steps: np.ndarray, normals: np.ndarray) -> tupl
 
 def _contrast(
     representation: Representation, seen: np.ndarray, positions: np.ndarray, normal: np.ndarray, offset: float
-) -> float:
-    """How far apart the sides of a wall are in φ, over how far states are that lie as far along it."""
+) -> float | None:
+    """How far apart the sides of a wall are in φ, over how far states are that lie as far along it.
+
+    None where all states lie at the same place along it.
+    """
     coordinates = representation.coordinates(seen.astype(np.float32), "biharmonic")
     along = positions @ normal - offset
     beside = positions - np.outer(positions @ normal, normal)
@@ -126,6 +129,10 @@ def _contrast(
     slopes = []
     for side in (along, beside - np.median(beside)):
         above = side > 0
+        if not above.any():  # half of the states and more may lie at the border of the space
+            above = side == side.max()
+        if above.all():
+            return None
         between = np.linalg.norm(coordinates[above].mean(axis=0) - coordinates[~above].mean(axis=0))
         slopes.append(between / (side[above].mean() - side[~above].mean()))
     return float(slopes[0] / max(slopes[1], 1e-9))

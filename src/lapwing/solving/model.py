@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import KDTree
 
+from lapwing.errors import LapwingWarning, warn
 from lapwing.laplacian.batches import is_single
 from lapwing.solving.dynamic_programming import checked_gamma, value_iteration
 from lapwing.solving.landmarks import nearest, shares, spread
@@ -72,6 +73,14 @@ class ActionModel:
     def policy(self, rewards: np.ndarray, gamma: float) -> "Policy":
         """The same for the reward of arriving at each landmark."""
         gamma = checked_gamma(gamma)
+        arrived = rewards[np.unique(self.transition.indices)]
+        if len(rewards) > 1 and not (len(arrived) and np.ptp(arrived) > 0):
+            warn(
+                "all states that a step in the data arrives at have the same reward, so any policy is as "
+                "good; give steps that arrive where the reward is another: if episodes end there, with the "
+                "observation after the last action",
+                LapwingWarning,
+            )
         return Policy(self, rewards, gamma, value_iteration(self.transition, rewards, gamma, self.seen))
 
     def rewards(self, reward: Reward) -> np.ndarray:
