@@ -56,7 +56,7 @@ class Interrupting:
             signal.raise_signal(signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
-from lapwing.__main__ import main
+from lapwing.cli.start import main
 sys.argv[1:] = ["learn", "FourRoom"]
 main()
 """
@@ -73,7 +73,7 @@ def test_a_command_that_is_interrupted_while_it_is_imported_ends_with_one_line(t
 BUSY = """
 import signal, threading
 import jax
-import lapwing.__main__, lapwing.cli.main
+import lapwing.cli.main, lapwing.cli.start
 
 def work():
     product = jax.jit(lambda x: jax.lax.fori_loop(0, 10**6, lambda _, y: y @ x, x))
@@ -81,7 +81,7 @@ def work():
     signal.raise_signal(signal.SIGINT)
 
 lapwing.cli.main.main = lambda: lapwing.cli.main.carry_out(work)
-lapwing.__main__.main()
+lapwing.cli.start.main()
 """
 
 
