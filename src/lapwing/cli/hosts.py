@@ -21,6 +21,7 @@ from lapwing import storage
 from lapwing.cli.arguments import Learn
 from lapwing.cli.rendezvous import Place, connect, read_place
 from lapwing.cli.running import how_to_resume
+from lapwing.cli.start import INTERRUPTED
 from lapwing.errors import ConfigError, HostsError, LapwingError
 
 SECONDS_FOR_OTHERS = 1.0
@@ -29,7 +30,6 @@ SECONDS_TO_STOP = 5
 """After Ctrl-C a child has so long to end by itself, which it does between two records."""
 SECONDS_TO_NOTICE = 1
 """What reached this process alone is sent on to the child after so long."""
-INTERRUPTED = 130
 LOST = 75
 """The exit code of a child that has lost another process."""
 WORDS_OF_LOSS = ("Gloo", "gloo", "coordination", "heartbeat")

@@ -16,6 +16,7 @@ from lapwing.cli.first_checks import check_first
 from lapwing.cli.flags import as_typed
 from lapwing.cli.interrupts import interrupts_heeded, interrupts_held
 from lapwing.cli.parse import parse
+from lapwing.cli.start import INTERRUPTED
 from lapwing.errors import LapwingError, LapwingNote, LapwingWarning
 
 
@@ -49,7 +50,7 @@ def carry_out(work: Callable[[], None]) -> None:
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("lapwing: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _load() -> None:

@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 def main() -> None:
